@@ -1,0 +1,60 @@
+"""Every exception the package raises on purpose.
+
+KernelneError
+├── InputError (ValueError)              something given to us is wrong: nothing was changed
+│   ├── ParameterError                   a parameter: its name, its value, what would do
+│   └── FileFormatError                  a file: path, line, the text found, what was expected
+├── OutputError                          a result could not be written; the old file, if any, is intact
+├── MissingDependencyError (ImportError) an optional package is needed: says which extra brings it
+└── DivergenceError (ArithmeticError)    training blew up: says what to lower
+"""
+
+from __future__ import annotations
+
+import os
+
+
+class KernelneError(Exception):
+    """Base of all errors raised on purpose by kernelne."""
+
+
+class InputError(KernelneError, ValueError):
+    """Something given to us is wrong; nothing was changed."""
+
+
+class ParameterError(InputError):
+    """A parameter has a value that cannot work."""
+
+    def __init__(self, name: str, value: object, remedy: str) -> None:
+        super().__init__(f"{name}={value!r}: {remedy}")
+        self.name = name
+        self.value = value
+
+
+class FileFormatError(InputError):
+    """A file does not hold what it should; `line` counts from 1 (None: not tied to a line)."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], expected: str, *, line: int | None = None, text: str | None = None
+    ) -> None:
+        where = os.fspath(path) if line is None else f"{os.fspath(path)}:{line}"
+        found = "" if text is None else f" (found {text[:80] + '…' if len(text) > 80 else text!r})"
+        super().__init__(f"{where}: {expected}{found}")
+        self.path = os.fspath(path)
+        self.line = line
+        self.text = text
+
+
+class OutputError(KernelneError):
+    """A result could not be written; what was there before is intact."""
+
+
+class MissingDependencyError(KernelneError, ImportError):
+    """An optional package is needed for what was asked."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}: pip install 'kernelne[{extra}]'")
+
+
+class DivergenceError(KernelneError, ArithmeticError):
+    """Training produced non-finite or exploding values."""
