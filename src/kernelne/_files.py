@@ -1,0 +1,139 @@
+"""Writing files so that a reader sees either the old file or the whole new one, never a part of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelne.errors import InputError, OutputError
+
+PathLike = str | os.PathLike[str]
+
+
+@contextmanager
+def atomic_output(path: PathLike, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary file beside `path` to write to; put it in place once the block has ended well.
+
+    The block may write to, truncate or replace the temporary file, whose suffix means nothing. If the block
+    raises, KeyboardInterrupt included, the temporary file is removed and what was at `path` is untouched.
+    A symbolic link is written through. A file that is overwritten keeps its permissions.
+
+    Raises InputError if `path` is not a regular file, or if it exists and `overwrite` is false, even when it
+    appeared during the block; OutputError if the system refuses to write (disk full, missing folder).
+    """
+    target, old_mode = _check_target(path, overwrite)
+    temporary = _temporary_name(target)
+    try:
+        mode = _create(temporary)
+        if old_mode is not None:
+            mode = old_mode
+            os.chmod(temporary, mode | stat.S_IRUSR | stat.S_IWUSR)  # never more public than the old file
+        yield temporary
+        _sync(temporary)
+        os.chmod(temporary, mode)  # last: with the old permissions we may not be able to open it
+        _put_in_place(temporary, target, path, overwrite)
+    except OSError as error:
+        raise _output_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    # The new file is in place whatever happens here: a folder that cannot be synchronised (network file
+    # systems, Windows) is no reason to report that nothing was written.
+    with contextlib.suppress(OSError):
+        _sync(target.parent)
+
+
+def check_output(path: PathLike, overwrite: bool = False) -> None:
+    """Raise now what `atomic_output` would raise later, so that nobody trains for hours to learn it.
+
+    The folder is tried by creating and removing a file in it: permission bits alone do not tell about
+    read-only or full file systems.
+    """
+    target, _ = _check_target(path, overwrite)
+    temporary = _temporary_name(target)
+    try:
+        _create(temporary)
+    except OSError as error:
+        raise _output_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _check_target(path: PathLike, overwrite: bool) -> tuple[Path, int | None]:
+    """Return the file to write, links followed, and the permissions it has now (None: it is not there)."""
+    try:
+        target = Path(os.path.realpath(path))
+        status = os.stat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        return target, None  # a missing folder is reported by the first attempt to write
+    except OSError as error:
+        raise _output_error(path, error) from error
+    except ValueError as error:
+        raise InputError(f"{os.fspath(path)!r} cannot be a file name: {error}") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{os.fspath(path)}: is a folder, give the name of a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{os.fspath(path)}: is a device or a pipe, give the name of an ordinary file")
+    if not overwrite:
+        raise _exists_error(path)
+    return target, stat.S_IMODE(status.st_mode)
+
+
+def _temporary_name(target: Path) -> Path:
+    # Cut, because the longest name a file may have leaves no room for more.
+    return target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
+
+
+def _create(path: Path) -> int:
+    """Create an empty file with the permissions the umask gives (mkstemp would give 0600) and return them."""
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return stat.S_IMODE(os.fstat(descriptor).st_mode)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    # Folders can only be opened for reading; Windows synchronises only what is open for writing.
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _put_in_place(temporary: Path, target: Path, path: PathLike, overwrite: bool) -> None:
+    if overwrite:
+        os.replace(temporary, target)
+        return
+    try:
+        os.link(temporary, target)  # unlike a rename, fails if the target has appeared meanwhile
+        return
+    except FileExistsError:
+        raise _exists_error(path) from None
+    except (OSError, AttributeError, NotImplementedError):
+        pass  # no hard links here (FAT, some network file systems): reserve the name, then rename over it
+    try:
+        _create(target)
+    except FileExistsError:
+        raise _exists_error(path) from None
+    try:
+        os.replace(temporary, target)
+    except BaseException:
+        target.unlink()
+        raise
+
+
+def _exists_error(path: PathLike) -> InputError:
+    return InputError(f"{os.fspath(path)}: exists already; pass overwrite=True (--overwrite) to replace it")
+
+
+def _output_error(path: PathLike, error: OSError) -> OutputError:
+    reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
+    return OutputError(f"{os.fspath(path)}: cannot be written: {reason}")

@@ -1,0 +1,350 @@
+"""Embedding: the vectors of a graph's nodes, their ids and where they came from; saved and loaded."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne import _formats
+from kernelne._files import PathLike, atomic_output, check_output
+from kernelne.errors import FileFormatError, InputError
+
+Vectors = NDArray[np.float32]
+
+
+class UnknownNodeError(InputError, KeyError):
+    """A node id that the embedding does not have; also a KeyError, as it is raised by `embedding[id]`."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
+def formats() -> tuple[str, ...]:
+    """The suffixes an embedding can be saved under."""
+    return tuple(_formats.FORMATS)
+
+
+def known_format(path: PathLike) -> str:
+    """Return the suffix of `path` in lower case; raise InputError if no format goes by it."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _formats.FORMATS:
+        raise InputError(
+            f"{os.fspath(path)}: unknown suffix {suffix!r}, an embedding is one of {', '.join(formats())}"
+        )
+    return suffix
+
+
+def check_save(path: PathLike, overwrite: bool = False) -> None:
+    """Raise now what `Embedding.save` would raise for this path, whatever the embedding."""
+    known_format(path)
+    for file in _files_of(path):
+        check_output(file, overwrite)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Embedding:
+    """Vectors of nodes, looked up by node id: `embedding[id]`, `embedding[[id, id]]`, `id in embedding`.
+
+    vectors       (n, d) float32, finite; what most uses want
+    nodes         (n,) ids, all different: int64, or objects (str; any hashable in memory, but only
+                  integers and strings can be saved)
+    provenance    model, parameters, seed, graph fingerprint, versions: whatever JSON can hold
+    center        (n, d) float32 or None: the vectors of nodes as centres of walks
+    context       (n, d) float32 or None: the vectors of nodes as context
+    kernels       ((name, parameter), ...) or None
+    coefficients  (K,) float64 or None: the weight of each kernel
+
+    Other numeric arrays and lists are converted; arrays that are right already are kept, not copied.
+    """
+
+    vectors: Vectors
+    nodes: NDArray[Any]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    center: Vectors | None = None
+    context: Vectors | None = None
+    kernels: tuple[tuple[str, float], ...] | None = None
+    coefficients: NDArray[np.float64] | None = None
+    _lookup: dict[Any, int] | NDArray[np.int64] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        vectors = _numbers("vectors", self.vectors, np.float32, 2)
+        if vectors.size == 0:
+            raise InputError(
+                f"vectors have shape {vectors.shape}: at least one row and one column are needed"
+            )
+        fields: dict[str, Any] = {"vectors": vectors, "nodes": _node_array(self.nodes)}
+        if len(fields["nodes"]) != len(vectors):
+            raise InputError(f"{len(fields['nodes'])} node ids for {len(vectors)} vectors")
+        for name in ("center", "context"):
+            given = getattr(self, name)
+            if given is not None:
+                array = vectors if given is self.vectors else _numbers(name, given, np.float32, 2)
+                if array.shape != vectors.shape:
+                    raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
+                # Bits, not values: 0.0 equals -0.0 but is another number to give back.
+                same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
+                fields[name] = vectors if same else array
+        if self.kernels is not None:
+            fields["kernels"] = _kernel_pairs(self.kernels)
+        if self.coefficients is not None:
+            fields["coefficients"] = _numbers("coefficients", self.coefficients, np.float64, 1)
+            if self.kernels is not None and len(fields["coefficients"]) != len(fields["kernels"]):
+                raise InputError(
+                    f"{len(fields['coefficients'])} coefficients for {len(fields['kernels'])} kernels"
+                )
+        fields["provenance"] = _plain_json(self.provenance)
+        fields["_lookup"] = _make_lookup(fields["nodes"])
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        """The number of columns of the vectors."""
+        return int(self.vectors.shape[1])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Node ids in the order of the rows."""
+        return iter(self.nodes.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy:
+            return np.array(self.vectors, dtype=dtype)
+        return np.asarray(self.vectors, dtype=dtype)
+
+    def __contains__(self, node: object) -> bool:
+        try:
+            return bool(self._positions(_node_array([node]))[0] >= 0)
+        except InputError:  # unhashable: cannot be an id
+            return False
+
+    def __getitem__(self, ids: Any) -> Vectors:
+        """The vector (d,) of one id, or the vectors (m, d) of a list or an array of m ids."""
+        rows: Vectors = self.vectors[self.index_of(ids)]
+        return rows
+
+    def index_of(self, ids: Any) -> Any:
+        """The row (int) of one id, or the rows (m,) int64 of a list or an array of m ids.
+
+        A tuple is one id, as it is in networkx. An id that is not there raises UnknownNodeError.
+        """
+        many = isinstance(ids, list) or (hasattr(ids, "__array__") and np.ndim(ids) > 0)
+        keys = _node_array(ids if many else [ids])
+        rows = self._positions(keys)
+        if (rows < 0).any():
+            raise self._unknown(keys.tolist()[int(np.argmax(rows < 0))])
+        return rows if many else int(rows[0])
+
+    def __repr__(self) -> str:
+        model = self.provenance.get("model")
+        return f"<Embedding of {len(self)} nodes in {self.dim} dimensions{f', {model}' if model else ''}>"
+
+    def save(self, path: PathLike, overwrite: bool = False) -> None:
+        """Save to `path`, in the format its suffix names; all or nothing, the old file stays until the end.
+
+        suffix         vectors  ids                 provenance  center, context  kernels, coefficients
+        .safetensors   yes      yes                 yes         yes              yes
+        .npz           yes      yes                 yes         yes              yes
+        .parquet       yes      yes                 yes         no               no
+        .csv           yes      as text             no          no               no
+        .emb, .txt     yes      as text, no spaces  no          no               no
+        .npy           yes      as text, beside     no          no               no
+
+        .npz          arrays without pickle; `numpy.load(path)["vectors"]` needs nothing of this package
+        .parquet      columns `id` and `vector` (a list of fixed size)
+        .csv          header `id,0,1,…`
+        .emb, .txt    the text format of word2vec, as gensim reads it
+        .npy          the vectors alone; the ids go to a second file `<path>.nodes.txt`, one a line
+
+        Every format gives back the vectors bit for bit. Ids saved as text come back as integers if all of
+        them are plain integers (`7`, `-7`; not `07`, `7.0`), and as strings otherwise.
+
+        Raises InputError if the file exists and `overwrite` is false, or if the format cannot hold the ids;
+        OutputError if the system refuses to write.
+        """
+        write = _formats.FORMATS[known_format(path)][0]
+        _formats.check_ids(self, path)
+        files = _files_of(path)
+        with ExitStack() as stack:
+            # Left in reverse order: the ids are in place before the vectors that need them.
+            temporaries = [stack.enter_context(atomic_output(file, overwrite)) for file in files]
+            for temporary, content in zip(temporaries, (write, _formats.write_node_lines), strict=False):
+                with open(temporary, "wb") as stream:
+                    content(self, stream)
+                    # Before any file is put in place, so that a full disk leaves an old pair as it was.
+                    stream.flush()
+                    os.fsync(stream.fileno())
+
+    @classmethod
+    def load(cls, path: PathLike) -> Embedding:
+        """Load what `save` wrote; the suffix tells the format, and nothing in the file is ever executed.
+
+        Raises FileNotFoundError if there is no such file, FileFormatError if it is not what it should be:
+        cut short, damaged, of another kind, or with ids that repeat or values that are not finite.
+        """
+        read = _formats.FORMATS[known_format(path)][1]
+        file = Path(path)
+        if file.is_dir():
+            raise FileFormatError(path, "is a folder, not a file")
+        if not file.exists():
+            raise FileNotFoundError(f"{file}: there is no such file")
+        if file.stat().st_size == 0:
+            raise FileFormatError(path, "the file is empty")
+        try:
+            return cls(**read(file))
+        except FileFormatError:
+            raise
+        except OSError as error:
+            # The contents, not the system: pyarrow reports damage without a number, and an archive that
+            # points before its own start makes for an invalid argument.
+            if error.errno not in (None, errno.EINVAL):
+                raise
+            raise _damaged(path, error) from error
+        except _formats.DAMAGE as error:
+            raise _damaged(path, error) from error
+
+    def _positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
+        """The row of each key, -1 for those that are not there."""
+        if isinstance(self._lookup, dict):
+            lookup = self._lookup
+            try:
+                return np.fromiter((lookup.get(key, -1) for key in keys.tolist()), np.int64, len(keys))
+            except TypeError as error:
+                raise InputError(f"not a node id: {error}") from error
+        rows = np.full(len(keys), -1, dtype=np.int64)
+        if keys.dtype == object:  # something among them is no integer of ours
+            fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
+            whole = np.fromiter(fits, bool, len(keys))
+            rows[whole] = self._positions(keys[whole].astype(np.int64))
+            return rows
+        places = np.searchsorted(self.nodes, keys, sorter=self._lookup).clip(max=len(self) - 1)
+        candidates = places if self._lookup is None else self._lookup[places]
+        known = self.nodes[candidates] == keys
+        rows[known] = candidates[known]
+        return rows
+
+    def _unknown(self, node: Any) -> UnknownNodeError:
+        if self.nodes.dtype != object:
+            hint = "the ids here are integers"
+            if type(node) is int:
+                distance = np.abs(self.nodes.astype(np.float64) - float(node))
+                nearest = self.nodes[np.argsort(distance, kind="stable")[:3]]
+                hint = f"the nearest are {', '.join(map(str, nearest.tolist()))}"
+        else:
+            some = [str(known) for known in self.nodes[:10_000]]  # enough for a hint, and never slow
+            close = difflib.get_close_matches(str(node), some, 3, 0.5) or some[:3]
+            hint = f"there are {', '.join(map(repr, close))}"
+        return UnknownNodeError(f"no node {node!r} in this embedding; {hint}")
+
+
+def _files_of(path: PathLike) -> list[Path]:
+    """The files that `save` writes for this path."""
+    file = Path(path)
+    return [file, _formats.nodes_file(file)] if known_format(path) == ".npy" else [file]
+
+
+def _damaged(path: PathLike, error: BaseException) -> FileFormatError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return FileFormatError(path, f"not a readable embedding: {reason}")
+
+
+def _numbers(name: str, given: Any, dtype: Any, ndim: int) -> Any:
+    """`given` as a finite, contiguous array of the dtype, not copied if it is one already."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"{name}: not an array: {error}") from error
+    if array.ndim != ndim or array.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name}: {ndim} dimensions of real numbers are needed, given {array.ndim} of {array.dtype}"
+        )
+    with np.errstate(over="ignore"):  # what overflows is not finite, and reported as such
+        array = np.ascontiguousarray(array, dtype=dtype)
+    if not np.isfinite(array).all():
+        place = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise InputError(f"{name}: not a finite {np.dtype(dtype)} at row {', column '.join(map(str, place))}")
+    return array
+
+
+def _node_array(given: Any) -> NDArray[Any]:
+    """Ids as int64 if all are integers that fit, else as an array of objects, strings as plain `str`."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InputError(f"node ids: a list or an array is needed, given {given!r}")
+    if hasattr(given, "__array__"):  # pandas, arrow
+        given = np.asarray(given)
+        if given.ndim != 1:
+            raise InputError(f"node ids: one dimension is needed, given shape {given.shape}")
+        if given.dtype.kind == "i":
+            integers: NDArray[Any] = given.astype(np.int64, copy=False)
+            return integers
+        given = given.tolist()
+    items = [item.item() if isinstance(item, np.generic) else item for item in given]
+    if set(map(type, items)) == {int}:
+        try:
+            return np.fromiter(items, np.int64, len(items))
+        except OverflowError:
+            pass  # kept as objects: usable in memory
+    return np.fromiter(items, object, len(items))
+
+
+def _make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | None:
+    """How to find an id: a dict for objects, the sorting order for integers (None: they are sorted).
+
+    A dict of integers would take more memory than the vectors do in low dimensions.
+    """
+    if nodes.dtype == object:
+        try:
+            lookup = {node: row for row, node in enumerate(nodes.tolist())}
+        except TypeError as error:
+            raise InputError(f"node ids must be hashable: {error}") from error
+        if len(lookup) < len(nodes):
+            repeated = next(node for row, node in enumerate(nodes.tolist()) if lookup[node] != row)
+            raise InputError(f"node ids must be different, {repeated!r} is there more than once")
+        return lookup
+    if (nodes[1:] > nodes[:-1]).all():
+        return None
+    order = np.argsort(nodes, kind="stable")
+    ordered = nodes[order]
+    repeats = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(repeats):
+        raise InputError(f"node ids must be different, {int(repeats[0])} is there more than once")
+    return order
+
+
+def _kernel_pairs(given: Any) -> tuple[tuple[str, float], ...]:
+    try:
+        pairs = tuple((name, float(parameter)) for name, parameter in given)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"kernels: pairs of a name and a number are needed, given {given!r}") from error
+    if not all(isinstance(name, str) and np.isfinite(parameter) for name, parameter in pairs):
+        raise InputError(f"kernels: pairs of a name and a finite number are needed, given {given!r}")
+    return pairs
+
+
+def _plain_json(given: Any) -> dict[str, Any]:
+    """What JSON makes of a mapping, so that it is the same before saving and after loading."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"provenance: a mapping is needed, given {type(given).__name__}")
+    try:
+        text = json.dumps(dict(given), allow_nan=False, default=_plain_numpy)
+        plain: dict[str, Any] = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"provenance: JSON cannot hold it: {error}") from error
+    return plain
+
+
+def _plain_numpy(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} {value!r}")

@@ -1,0 +1,92 @@
+"""Each kernel once: value and derivative as functions of the squared distance D.
+
+The same Python functions serve the float64 oracle (NumPy arrays) and the CPU loop (compiled by Numba, where
+`exp` and `log` become vectorisable float32 polynomials). To add a kernel, write one function and name it in
+`KERNELS`: the oracle, the training loop, the parameter checks and the tests take it from there.
+
+Constants are float32 scalars so that float32 input stays float32; float64 input stays float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from kernelne.errors import ParameterError
+
+ONE = np.float32(1.0)
+HALF = np.float32(0.5)
+
+
+def exp(x: Any) -> Any:
+    """e^x; the training backends replace it by a polynomial that vectorises."""
+    return np.exp(x)
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm of x ≥ 1; the training backends replace it by a polynomial that vectorises."""
+    return np.log(x)
+
+
+def gaussian(D: Any, sigma: Any) -> tuple[Any, Any]:
+    """k(D) = exp(−D/σ²), k′(D) = −k/σ²."""
+    value = exp(-D / (sigma * sigma))
+    return value, -value / (sigma * sigma)
+
+
+def schoenberg(D: Any, sigma: Any) -> tuple[Any, Any]:
+    """k(D) = (1 + D)^−σ, k′(D) = −σ·k/(1 + D)."""
+    base = ONE + D
+    value = exp(-sigma * log(base))
+    return value, -sigma * value / base
+
+
+def inverse_multiquadric(D: Any, sigma: Any) -> tuple[Any, Any]:
+    """k(D) = (1 + D/σ²)^−½, k′(D) = −½·k³/σ²."""
+    square = sigma * sigma
+    value = ONE / np.sqrt(ONE + D / square)
+    return value, -HALF * value * value * value / square
+
+
+KernelFunction = Callable[[Any, Any], tuple[Any, Any]]
+
+#: Name → function. A kernel's place in this table is its number inside compiled loops.
+KERNELS: dict[str, KernelFunction] = {
+    "gaussian": gaussian,
+    "schoenberg": schoenberg,
+    "inverse_multiquadric": inverse_multiquadric,
+}
+
+
+def check_kernels(kernels: Iterable[tuple[str, float]], parameter: str = "kernels") -> tuple[tuple[str, float], ...]:
+    """The (name, σ) pairs with σ as float, or a ParameterError that says what is wrong with them."""
+    try:
+        pairs = [(name, sigma) for name, sigma in kernels]
+    except (TypeError, ValueError):
+        raise ParameterError(
+            parameter, kernels, 'give (name, sigma) pairs, for example (("gaussian", 1.0), ("gaussian", 2.0))'
+        ) from None
+    if not pairs:
+        raise ParameterError(parameter, kernels, "give at least one (name, sigma) pair")
+    for name, sigma in pairs:
+        if name not in KERNELS:
+            raise ParameterError(parameter, name, f"unknown kernel; known are {', '.join(KERNELS)}")
+        if isinstance(sigma, bool) or not isinstance(sigma, int | float | np.number) or not 1e-3 <= sigma <= 1e3:
+            raise ParameterError(
+                parameter, f"{name}:{sigma}", "sigma must be a positive number between 0.001 and 1000"
+            )
+    return tuple((name, float(sigma)) for name, sigma in pairs)
+
+
+def mixture(
+    kernels: Iterable[tuple[str, float]], coefficients: Iterable[float], D: Any
+) -> tuple[Any, Any]:
+    """Value and derivative of Σ cᵢ kᵢ(D), for NumPy arrays."""
+    value, slope = np.zeros_like(D), np.zeros_like(D)
+    for (name, sigma), c in zip(kernels, coefficients, strict=True):
+        k, dk = KERNELS[name](D, sigma)
+        value += c * k
+        slope += c * dk
+    return value, slope

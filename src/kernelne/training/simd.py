@@ -1,0 +1,289 @@
+"""Small matrix products on vector registers, for the training loop.
+
+Numba cannot promise LLVM that arrays do not alias, and its vectoriser does not block loops over registers, so
+the three products of a training step are written here as LLVM vector code: a tile of results stays in
+registers while the inner dimension streams by. Still pure Python at install time: Numba compiles the IR.
+
+Matrices are C-contiguous float32. Scratch matrices have rows padded to a multiple of `WIDTH` floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+def _native_width() -> int:
+    features = llvmlite.binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 16
+    return 8 if features.get("avx") else 4
+
+
+#: float32 lanes of a vector register.
+WIDTH = _native_width()
+#: Are there 32 vector registers (AVX-512, NEON), or 16?
+_WIDE = WIDTH != 8
+#: A tile of `dots`: TILE_ROWS × TILE_COLUMNS = WIDTH inner products at a time.
+TILE_ROWS = 2
+TILE_COLUMNS = WIDTH // TILE_ROWS
+
+#: float32 numbers of a cache line.
+_LINE = 16
+
+_FLOAT = ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, WIDTH)
+_INT = ir.IntType(64)
+
+
+def _index(value: int) -> ir.Constant:
+    return ir.Constant(_INT, value)
+
+
+def _data(context: Any, builder: Any, array_type: Any, value: Any) -> Any:
+    return context.make_array(array_type)(context, builder, value).data
+
+
+def _row_length(context: Any, builder: Any, array_type: Any, value: Any) -> Any:
+    shape = context.make_array(array_type)(context, builder, value).shape
+    return cgutils.unpack_tuple(builder, shape)[1]
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+    return builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()), align=4)
+
+
+def _store(builder: Any, value: Any, pointer: Any, kind: ir.VectorType = _VECTOR) -> None:
+    builder.store(value, builder.bitcast(pointer, kind.as_pointer()), align=4)
+
+
+def _splat(builder: Any, scalar: Any, kind: ir.VectorType = _VECTOR) -> Any:
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    return _shuffle(builder, first, first, [0] * kind.count)
+
+
+def _shuffle(builder: Any, a: Any, b: Any, lanes: list[int]) -> Any:
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
+    return builder.shuffle_vector(a, b, mask)
+
+
+def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{WIDTH}f32")
+    return builder.call(function, [a, b, c])
+
+
+def _sum_each(builder: Any, vectors: list[Any]) -> Any:
+    """WIDTH vectors → one vector whose lane x is the sum of the lanes of vectors[x]."""
+    stride = WIDTH // 2
+    while stride:
+        lanes = range(WIDTH)
+        keep = [x if not x & stride else WIDTH + x for x in lanes]
+        swap = [x ^ stride if not x & stride else WIDTH + (x ^ stride) for x in lanes]
+        vectors = [
+            builder.fadd(_shuffle(builder, a, b, keep), _shuffle(builder, a, b, swap))
+            for a, b in zip(vectors[:stride], vectors[stride:], strict=True)
+        ]
+        stride //= 2
+    return vectors[0]
+
+
+def _sum(builder: Any, vector: Any) -> Any:
+    """The sum of all lanes."""
+    stride = WIDTH // 2
+    while stride:
+        vector = builder.fadd(vector, _shuffle(builder, vector, vector, [x ^ stride for x in range(WIDTH)]))
+        stride //= 2
+    return builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+
+def _zero(builder: Any) -> Any:
+    """A register that starts at zero (LLVM turns the stack slot into one)."""
+    slot = cgutils.alloca_once(builder, _VECTOR)
+    builder.store(ir.Constant(_VECTOR, [0.0] * WIDTH), slot)
+    return slot
+
+
+def _add_lanes(builder: Any, change: Any, place: Any, limit: Any) -> None:
+    """place[x] += change[x] for the lanes x < limit: the end of a row that is no multiple of WIDTH."""
+    spilled = cgutils.alloca_once_value(builder, change)
+    lanes = builder.bitcast(spilled, _FLOAT.as_pointer())
+    count = builder.select(builder.icmp_signed("<", limit, _index(WIDTH)), limit, _index(WIDTH))
+    with cgutils.for_range(builder, count) as loop:
+        old = builder.gep(place, [loop.index])
+        builder.store(builder.fadd(builder.load(old), builder.load(builder.gep(lanes, [loop.index]))), old)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def gather_row(typingctx: Any, table: Any, row: Any, out: Any, i: Any) -> Any:
+    """out[i] = table[row]; returns the squared norm of the row."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        dim = _row_length(context, builder, kinds[0], args[0])
+        source = builder.gep(_data(context, builder, kinds[0], args[0]), [builder.mul(args[1], dim)])
+        length = _row_length(context, builder, kinds[2], args[2])
+        target = builder.gep(_data(context, builder, kinds[2], args[2]), [builder.mul(args[3], length)])
+        total = _zero(builder)
+        whole = builder.mul(builder.udiv(dim, _index(WIDTH)), _index(WIDTH))
+        with cgutils.for_range_slice(builder, _index(0), whole, _index(WIDTH), _INT) as (at, _):
+            x = _load(builder, builder.gep(source, [at]))
+            _store(builder, x, builder.gep(target, [at]))
+            builder.store(_fma(builder, x, x, builder.load(total)), total)
+        norm = cgutils.alloca_once_value(builder, _sum(builder, builder.load(total)))
+        with cgutils.for_range_slice(builder, whole, dim, _index(1), _INT) as (at, _):
+            x = builder.load(builder.gep(source, [at]))
+            builder.store(x, builder.gep(target, [at]))
+            builder.store(builder.fadd(builder.load(norm), builder.fmul(x, x)), norm)
+        return builder.load(norm)
+
+    return types.float32(table, types.int64, out, types.int64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def distances(typingctx: Any, A: Any, a_norms: Any, i: Any, B: Any, b_norms: Any, j: Any, out: Any) -> Any:
+    """out[i+r, j+s] = ‖A[i+r] − B[j+s]‖² for r < TILE_ROWS, s < TILE_COLUMNS, from inner products and norms."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        a_data, a_norm, b_data, b_norm, out_data = (
+            _data(context, builder, kinds[k], args[k]) for k in (0, 1, 3, 4, 6)
+        )
+        i, j = args[2], args[5]
+        length = _row_length(context, builder, kinds[0], args[0])
+        out_length = _row_length(context, builder, kinds[6], args[6])
+        a_at = [builder.add(i, _index(r)) for r in range(TILE_ROWS)]
+        a_rows = [builder.gep(a_data, [builder.mul(at, length)]) for at in a_at]
+        b_rows = [
+            builder.gep(b_data, [builder.mul(builder.add(j, _index(s)), length)]) for s in range(TILE_COLUMNS)
+        ]
+        sums = [[_zero(builder) for _ in range(TILE_COLUMNS)] for _ in range(TILE_ROWS)]
+        with cgutils.for_range_slice(builder, _index(0), length, _index(WIDTH), _INT) as (at, _):
+            a = [_load(builder, builder.gep(row, [at])) for row in a_rows]
+            for s, row in enumerate(b_rows):
+                b = _load(builder, builder.gep(row, [at]))
+                for r, totals in enumerate(sums):
+                    builder.store(_fma(builder, a[r], b, builder.load(totals[s])), totals[s])
+        tile = _sum_each(builder, [builder.load(total) for totals in sums for total in totals])
+        half = ir.VectorType(_FLOAT, TILE_COLUMNS)
+        b = builder.load(builder.bitcast(builder.gep(b_norm, [j]), half.as_pointer()), align=4)
+        zero, minus_two = (ir.Constant(half, [x] * TILE_COLUMNS) for x in (0.0, -2.0))
+        for r, at in enumerate(a_at):
+            dots = _shuffle(builder, tile, tile, list(range(r * TILE_COLUMNS, (r + 1) * TILE_COLUMNS)))
+            a = _splat(builder, builder.load(builder.gep(a_norm, [at])), half)
+            squares = builder.fadd(builder.fadd(a, b), builder.fmul(minus_two, dots))
+            # Rounding can leave a tiny negative number; "unordered" lets NaN through.
+            negative = builder.fcmp_ordered("<", squares, zero)
+            start = builder.add(builder.mul(at, out_length), j)
+            _store(builder, builder.select(negative, zero, squares), builder.gep(out_data, [start]), half)
+        return context.get_dummy_value()
+
+    i64 = types.int64
+    return types.void(A, a_norms, i64, B, b_norms, i64, out), codegen
+
+
+def _make_add_products(n_vectors: int) -> Any:
+    """The tile of `add_products` that is TILE_ROWS × n_vectors registers large."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def add_tile(
+        typingctx: Any, table: Any, rows: Any, i: Any, at: Any, weights: Any, step: Any, n: Any, B: Any, own: Any,
+        shrink: Any,
+    ) -> Any:  # fmt: skip
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kinds = signature.args
+            table_data, rows_data, weights_data, b_data, own_data, shrink_data = (
+                _data(context, builder, kinds[k], args[k]) for k in (0, 1, 4, 7, 8, 9)
+            )
+            first, at, step, n = args[2], args[3], args[5], args[6]
+            dim = _row_length(context, builder, kinds[0], args[0])
+            length = _row_length(context, builder, kinds[7], args[7])
+            weights_length = _row_length(context, builder, kinds[4], args[4])
+            # Rows of `weights` belong to rows of the result (step 1) or to rows of B (step = row length).
+            by_row = builder.icmp_signed("==", step, _index(1))
+            row_step = builder.select(by_row, weights_length, _index(1))
+            positions = [builder.add(first, _index(r)) for r in range(TILE_ROWS)]
+            starts = [builder.gep(weights_data, [builder.mul(at_row, row_step)]) for at_row in positions]
+            sums = [[_zero(builder) for _ in range(n_vectors)] for _ in range(TILE_ROWS)]
+            pulls = [_zero(builder) for _ in range(TILE_ROWS)]
+            with cgutils.for_range(builder, n) as loop:
+                row = builder.gep(b_data, [builder.add(builder.mul(loop.index, length), at)])
+                b = [_load(builder, builder.gep(row, [_index(v * WIDTH)])) for v in range(n_vectors)]
+                offset = builder.mul(loop.index, step)
+                for start, totals, pull in zip(starts, sums, pulls, strict=True):
+                    weight = _splat(builder, builder.load(builder.gep(start, [offset])))
+                    builder.store(builder.fadd(builder.load(pull), weight), pull)
+                    for total, vector in zip(totals, b, strict=True):
+                        builder.store(_fma(builder, weight, vector, builder.load(total)), total)
+            for position, totals, weight_sum in zip(positions, sums, pulls, strict=True):
+                row_number = builder.load(builder.gep(rows_data, [position]))
+                target = builder.gep(table_data, [builder.add(builder.mul(row_number, dim), at)])
+                mine = builder.gep(own_data, [builder.add(builder.mul(position, length), at)])
+                pull = _splat(builder, builder.load(builder.gep(shrink_data, [position])))
+                pull = builder.fadd(pull, builder.load(weight_sum))
+                for v, total in enumerate(totals):
+                    place = builder.gep(target, [_index(v * WIDTH)])
+                    old = _load(builder, builder.gep(mine, [_index(v * WIDTH)]))
+                    change = builder.fsub(builder.load(total), builder.fmul(pull, old))
+                    if n_vectors > 1:
+                        _store(builder, builder.fadd(_load(builder, place), change), place)
+                    else:
+                        _add_lanes(builder, change, place, builder.sub(dim, at))
+            return context.get_dummy_value()
+
+        i64 = types.int64
+        return types.void(table, rows, i64, i64, weights, i64, i64, B, own, shrink), codegen
+
+    return add_tile
+
+
+_add_1, _add_2, _add_4, _add_8 = (_make_add_products(n) for n in (1, 2, 4, 8))
+
+
+@njit(inline="never")
+def add_products(table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, B: Any, own: Any, shrink: Any) -> None:
+    """table[rows[i]] += Σ_j w(i, j) · (B[j] − own[i]) − shrink[i] · own[i] for i < count, j < n.
+
+    w(i, j) is weights[i, j] if step = 1, weights[j, i] if step is the row length of `weights`. `rows` must be
+    filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus.
+    """
+    dim = table.shape[1]
+    for i in range(0, count, TILE_ROWS):
+        at = 0
+        while _WIDE and dim - at >= 8 * WIDTH:
+            _add_8(table, rows, i, at, weights, step, n, B, own, shrink)
+            at += 8 * WIDTH
+        while dim - at >= 4 * WIDTH:
+            _add_4(table, rows, i, at, weights, step, n, B, own, shrink)
+            at += 4 * WIDTH
+        if dim - at >= 2 * WIDTH:
+            _add_2(table, rows, i, at, weights, step, n, B, own, shrink)
+            at += 2 * WIDTH
+        while at < dim:
+            _add_1(table, rows, i, at, weights, step, n, B, own, shrink)
+            at += WIDTH
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
+    """Ask for a row of a table to be brought to the cache."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _data(context, builder, signature.args[0], args[0])
+        dim = _row_length(context, builder, signature.args[0], args[0])
+        start = builder.gep(data, [builder.mul(args[1], dim)])
+        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        write, locality, data_cache = (ir.Constant(i32, x) for x in (0, 3, 1))
+        with cgutils.for_range_slice(builder, _index(0), dim, _index(_LINE), _INT) as (at, _):
+            place = builder.bitcast(builder.gep(start, [at]), byte)
+            builder.call(function, [place, write, locality, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(table, types.int64), codegen
