@@ -78,15 +78,3 @@ def check_kernels(kernels: Iterable[tuple[str, float]], parameter: str = "kernel
                 parameter, f"{name}:{sigma}", "sigma must be a positive number between 0.001 and 1000"
             )
     return tuple((name, float(sigma)) for name, sigma in pairs)
-
-
-def mixture(
-    kernels: Iterable[tuple[str, float]], coefficients: Iterable[float], D: Any
-) -> tuple[Any, Any]:
-    """Value and derivative of Σ cᵢ kᵢ(D), for NumPy arrays."""
-    value, slope = np.zeros_like(D), np.zeros_like(D)
-    for (name, sigma), c in zip(kernels, coefficients, strict=True):
-        k, dk = KERNELS[name](D, sigma)
-        value += c * k
-        slope += c * dk
-    return value, slope

@@ -1,271 +1,197 @@
-"""Training on the CPU: one Numba loop for any mixture of kernels, each walk sampled and trained at once.
+"""Training on the CPU: blocks of walks shared out between threads, coefficients solved between blocks.
 
-A walk is one mini-batch. Its center and context rows and its shared negatives are read once, all squared
-distances come from one small matrix product, and both gradients are two more (`simd`). Every position's step
-is computed from the values read at the walk's start.
+By default threads write to the tables without locks (Hogwild). In deterministic mode the steps of a small
+chunk of walks are computed from the tables as they were at its start, then added in the order of the walks,
+rows shared out between the threads: the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kernelne.errors import DivergenceError
+from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
-from kernelne.training import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
-from kernelne.training.simd import TILE_COLUMNS, TILE_ROWS, WIDTH, add_products, distances, gather_row, prefetch_row
-from kernelne.walks import NOISE, draw, draw_alias, sample_walks, stream_key
+from kernelne.training.coefficients import Moments, n_sums, step_coefficients
+from kernelne.training.config import TrainingConfig
+from kernelne.training.loop import (
+    Mixture,
+    Scratch,
+    Step,
+    Tables,
+    apply_steps,
+    fill_uniform,
+    make_scratch,
+    train_walks,
+)
+from kernelne.walks import AliasTable, WalkGraph, WalkPlan, alias_table, expected_visits, walk_graph
 
-#: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
-_FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
+#: Noise is drawn in proportion to visits to this power.
+_NOISE_POWER = 0.75
+#: A run has about this many blocks, between which coefficients, progress and divergence are looked after.
+_BLOCKS = 200
+_LARGEST_BLOCK = 65_536
+#: Deterministic mode: walks computed from the same state, at most one for this many nodes. With one for every
+#: 2.5 nodes scores suffer, with one for every 25 they do not.
+_NODES_PER_CHUNK_WALK = 32
+_LARGEST_CHUNK = 1024
 
-_compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST)
-
-#: Walks sampled together, so that their random memory accesses overlap.
-_BATCH = 16
-
-#: A row whose squared norm passes this has exploded.
-NORM_LIMIT = np.float32(1e6)
-
-Floats = NDArray[np.float32]
-
-
-class Step(NamedTuple):
-    """The settings of a training step, in the order of the config."""
-
-    window: int
-    n_negative: int
-    n_shared: int
-    l2: np.float32
-    first_rate: np.float64
-    last_rate: np.float64
-    n_walks: int
+Report = Callable[[int, int, float], None]
 
 
-class Mixture(NamedTuple):
-    """k(D) = Σ coefficients[i] · KERNELS[kinds[i]](D, sigmas[i])."""
+@dataclass(frozen=True)
+class Trained:
+    """What a run leaves: both tables (n, dim) float32, coefficients (K,), and a record for every block."""
 
-    kinds: NDArray[np.int64]
-    sigmas: Floats
-    coefficients: Floats
-
-
-class Scratch(NamedTuple):
-    """One thread's working memory. Rows: positions of a walk; columns: its contexts, then its negatives.
-
-    Both are padded to whole tiles, `dim` to whole registers; what lies in the padding has weight zero.
-    """
-
-    walks: NDArray[np.int64]  # _BATCH × length
-    lengths: NDArray[np.int64]  # _BATCH
-    noise: NDArray[np.int64]  # _BATCH × n_shared
-    center_rows: NDArray[np.int64]  # rows: where the step of a position goes
-    context_rows: NDArray[np.int64]  # columns
-    centers: Floats  # rows × dim, as read at the start of the walk
-    contexts: Floats  # columns × dim
-    center_norms: Floats  # rows, squared
-    context_norms: Floats  # columns
-    center_decay: Floats  # rows
-    context_decay: Floats  # columns
-    pairs: NDArray[np.int64]  # rows: pairs of a position
-    weights: Floats  # rows · columns: weight of a pair in the loss
-    targets: Floats  # rows · columns: 1 for a context, 0 for a negative
-    D: Floats  # rows × columns: squared distances, then the weights of the gradient
-    values: Floats  # kernels × rows · columns
-    slopes: Floats  # kernels × rows · columns
+    center: NDArray[np.float32]
+    context: NDArray[np.float32]
+    coefficients: NDArray[np.float64]
+    history: dict[str, NDArray[Any]]
 
 
-def _up(n: int, to: int) -> int:
-    return -(-n // to) * to
+def blocks(n_walks: int) -> Iterator[tuple[int, int]]:
+    """Ranges of walks: one walk, two, four, … up to the full size, because coefficients move most at first."""
+    full = min(max(n_walks // _BLOCKS, 1), _LARGEST_BLOCK)
+    first, size = 0, 1
+    while first < n_walks:
+        last = min(first + size, n_walks)
+        yield first, last
+        first, size = last, min(2 * size, full)
 
 
-def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
-    rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
-
-    def floats(*shape: int) -> Floats:
-        return np.zeros(shape, np.float32)
-
-    def numbers(*shape: int) -> NDArray[np.int64]:
-        return np.zeros(shape, np.int64)
-
-    return Scratch(
-        walks=numbers(_BATCH, length),
-        lengths=numbers(_BATCH),
-        noise=numbers(_BATCH, n_shared),
-        center_rows=numbers(rows),
-        context_rows=numbers(columns),
-        centers=floats(rows, width),
-        contexts=floats(columns, width),
-        center_norms=floats(rows),
-        context_norms=floats(columns),
-        center_decay=floats(rows),
-        context_decay=floats(columns),
-        pairs=numbers(rows),
-        weights=floats(rows * columns),
-        targets=floats(rows * columns),
-        D=floats(rows, columns),
-        values=floats(n_kernels, rows * columns),
-        slopes=floats(n_kernels, rows * columns),
-    )
+def train(graph: Graph, config: TrainingConfig, report: Report = lambda done, total, loss: None) -> Trained:
+    """Train on `graph`; `report(walks done, walks in all, loss per pair)` is called after every block."""
+    with _Trainer(graph, config) as trainer:
+        return trainer.run(report)
 
 
-def _link(kind: int, function: Any, otherwise: Any) -> Any:
-    """`evaluate` for kernel number `kind`, passing other numbers on: the switch is outside the loop."""
+class _Trainer(ExitStack):
+    """The state of a run and the threads that work on it."""
 
-    @_compiled
-    def evaluate(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
-        if wanted == kind:
-            for t in range(D.size):
-                values[t], slopes[t] = function(D[t], sigma)
-        else:
-            otherwise(wanted, sigma, D, values, slopes)
+    def __init__(self, graph: Graph, config: TrainingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.n_walks = graph.n_nodes * config.walks_per_node
+        seed = np.uint64(config.seed)
+        self.graph: WalkGraph = walk_graph(graph)
+        self.plan = WalkPlan(seed, config.walk_length, 1 / config.p, 1 / config.q)
+        visits = expected_visits(self.graph, self.plan, config.walks_per_node)
+        self.noise: AliasTable = alias_table(visits**_NOISE_POWER)
+        self.step = Step(
+            window=config.window,
+            n_negative=config.n_negative,
+            n_shared=config.shared_negatives,
+            l2=np.float32(config.l2),
+            first_rate=float(config.learning_rate),
+            last_rate=float(config.min_learning_rate),
+            n_walks=self.n_walks,
+            norm_limit=np.float32(1e6 * max(1.0, *(sigma**2 for _, sigma in config.kernels))),
+        )
+        self.kinds = np.array([list(KERNELS).index(name) for name, _ in config.kernels])
+        self.sigmas = np.array([sigma for _, sigma in config.kernels], np.float32)
+        n_kernels, spread = len(config.kernels), 0.5 / config.dim
+        center = np.empty((graph.n_nodes, config.dim), np.float32)
+        fill_uniform(center, seed, spread)
+        self.coefficients = np.ones(n_kernels)
+        if config.learn_coefficients:
+            first = np.empty((1, n_kernels), np.float32)
+            fill_uniform(first, ~seed, spread)
+            self.coefficients = first[0].astype(np.float64)
+        self.scratch: list[Scratch] = [
+            make_scratch(config.walk_length, config.shared_negatives, config.dim, n_kernels)
+            for _ in range(config.n_threads)
+        ]
+        self.chunk = min(max(graph.n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
+        self.tables = self._make_tables(center)
+        self.pool = self.enter_context(ThreadPoolExecutor(config.n_threads)) if config.n_threads > 1 else None
 
-    return evaluate
+    def _make_tables(self, center: NDArray[np.float32]) -> Tables:
+        slots = self.chunk if self.config.deterministic else 0
+        rows, columns = (slots * x.size for x in (self.scratch[0].center_rows, self.scratch[0].context_rows))
+        return Tables(
+            center=center,
+            context=np.zeros_like(center),
+            deferred=self.config.deterministic,
+            center_steps=np.empty((rows, self.config.dim), np.float32),
+            center_rows=np.empty(rows, np.int64),
+            context_steps=np.empty((columns, self.config.dim), np.float32),
+            context_rows=np.empty(columns, np.int64),
+        )
 
+    def run(self, report: Report) -> Trained:
+        history: dict[str, list[Any]] = {"walks": [], "loss": [], "learning_rate": [], "coefficients": []}
+        for first, last in blocks(self.n_walks):
+            mixture = Mixture(self.kinds, self.sigmas, self.coefficients.astype(np.float32))
+            sums, n_bad = (self._deterministic_block if self.config.deterministic else self._block)(
+                first, last, mixture
+            )
+            rate = self.config.learning_rate_at(last, self.n_walks)
+            moments = Moments.unpack(sums, self.coefficients.size)
+            if self.config.learn_coefficients and moments.n_pairs:
+                self.coefficients = step_coefficients(self.coefficients, moments, rate, self.config.coef_l2)
+            if n_bad or not np.isfinite(sums).all():
+                raise DivergenceError(
+                    f"training diverged between walks {first} and {last} of {self.n_walks}, at learning rate "
+                    f"{rate:.3g}: lower learning_rate={self.config.learning_rate} or l2={self.config.l2}"
+                )
+            loss = moments.loss / moments.n_pairs if moments.n_pairs else 0.0
+            record = (last, loss, rate, self.coefficients)
+            for values, value in zip(history.values(), record, strict=True):
+                values.append(value)
+            report(last, self.n_walks, loss)
+        return Trained(
+            self.tables.center,
+            self.tables.context,
+            self.coefficients,
+            {name: np.array(values) for name, values in history.items()},
+        )
 
-@_compiled
-def _unknown(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
-    values[:] = np.float32(np.nan)
+    def _each_thread(self, work: Callable[[int], Any]) -> list[Any]:
+        """work(0) … work(n_threads − 1), at once."""
+        if self.pool is None:
+            return [work(0)]
+        return list(self.pool.map(work, range(self.config.n_threads)))
 
+    def _train_part(self, part: int, first: int, last: int, mixture: Mixture, sums: NDArray[np.float64]) -> Any:
+        """This thread's share of walks first … last − 1, into sums[part], or sums[walk − first] if deferred."""
+        n_threads = self.config.n_threads
+        cuts = [first + (last - first) * x // n_threads for x in (part, part + 1)]
+        slot = cuts[0] - first if self.tables.deferred else 0
+        return train_walks(
+            cuts[0], cuts[1], self.graph, self.plan, self.noise, self.step, mixture, self.tables, slot,
+            self.scratch[part], sums if self.tables.deferred else sums[part : part + 1],
+        )  # fmt: skip
 
-_evaluate = _unknown
-for _kind, _function in enumerate(KERNELS.values()):
-    _evaluate = _link(_kind, _compiled(_function), _evaluate)
+    def _block(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
+        sums = np.zeros((self.config.n_threads, n_sums(self.coefficients.size)))
+        n_bad = self._each_thread(lambda part: self._train_part(part, first, last, mixture, sums))
+        return sums.sum(axis=0), sum(n_bad)
 
+    def _deterministic_block(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
+        total, n_bad = np.zeros(n_sums(self.coefficients.size)), 0
+        for start in range(first, last, self.chunk):
+            sums, bad = self._deterministic_chunk(start, min(start + self.chunk, last), mixture)
+            total += sums
+            n_bad += bad
+        return total, n_bad
 
-@_compiled
-def _weigh_pairs(length: Any, step: Any, s: Any) -> Any:
-    """Weights, targets and pair counts for walks of this length; returns the number of pairs."""
-    columns = s.D.shape[1]
-    s.weights[:] = 0.0
-    s.targets[:] = 0.0
-    s.pairs[:] = 0
-    s.center_decay[:] = 0.0
-    s.context_decay[:] = 0.0
-    for i in range(length):
-        for j in range(max(0, i - step.window), min(length, i + step.window + 1)):
-            if i != j:
-                s.weights[i * columns + j] = 1.0
-                s.targets[i * columns + j] = 1.0
-                s.pairs[i] += 1
-        for r in range(step.n_shared):
-            s.weights[i * columns + length + r] = step.n_negative * s.pairs[i] / step.n_shared
-    return s.pairs.sum()
+    def _deterministic_chunk(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
+        tables = self.tables
+        tables.center_rows.fill(-1)
+        tables.context_rows.fill(-1)
+        sums = np.zeros((last - first, n_sums(self.coefficients.size)))
+        n_bad = self._each_thread(lambda part: self._train_part(part, first, last, mixture, sums))
 
+        def apply(part: int) -> None:
+            apply_steps(tables.center, tables.center_steps, tables.center_rows, part, self.config.n_threads)
+            apply_steps(tables.context, tables.context_steps, tables.context_rows, part, self.config.n_threads)
 
-@_compiled
-def _product_sum(w: Any, x: Any, y: Any) -> Any:
-    total = np.float32(0.0)
-    for t in range(w.size):
-        total += w[t] * x[t] * y[t]
-    return total
-
-
-@_compiled
-def _add_scaled(c: Any, x: Any, out: Any) -> None:
-    for t in range(out.size):
-        out[t] += c * x[t]
-
-
-@_compiled
-def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
-    """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, which the coefficients are solved from."""
-    n_kernels = mixture.kinds.size
-    w, targets = s.weights[:n], s.targets[:n]
-    for a in range(n_kernels):
-        values = s.values[a, :n]
-        sums[2 + a] += _product_sum(w, targets, values)
-        for b in range(a + 1):
-            sums[2 + n_kernels + a * n_kernels + b] += _product_sum(w, values, s.values[b, :n])
-    for out in (s.values, s.slopes):
-        total = out[0, :n]
-        _add_scaled(mixture.coefficients[0] - np.float32(1.0), total, total)
-        for q in range(1, n_kernels):
-            _add_scaled(mixture.coefficients[q], out[q, :n], total)
-
-
-@_compiled
-def _weigh(scale: Any, w: Any, targets: Any, values: Any, slopes: Any, out: Any) -> Any:
-    loss = np.float32(0.0)
-    for t in range(out.size):
-        miss = targets[t] - values[t]
-        pressure = w[t] * miss
-        loss += pressure * miss
-        out[t] = scale * pressure * slopes[t]
-    return loss
-
-
-@_compiled
-def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
-    """Turn n squared distances into the weights of the gradient; returns the loss."""
-    D = s.D.reshape(-1)[:n]
-    for q in range(mixture.kinds.size):
-        _evaluate(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
-    if mixture.kinds.size > 1:
-        _mix(n, mixture, s, sums)
-    return _weigh(np.float32(-4.0) * rate, s.weights[:n], s.targets[:n], s.values[0, :n], s.slopes[0, :n], D)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
-def train_walks(
-    first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, center: Any, context: Any, s: Any, sums: Any,
-) -> None:
-    """Train on walks first … last − 1.
-
-    `sums` (2 + K + K²) gathers pairs, loss, Σ t·kᵢ and Σ kᵢkⱼ (lower triangle)
-    """
-    length_known, n_pairs = 0, 0
-    columns = s.D.shape[1]
-    for start in range(first, last, _BATCH):
-        size = min(_BATCH, last - start)
-        sample_walks(graph, plan, start, s.walks[:size], s.lengths[:size])
-        for b in range(size):
-            key = stream_key(plan.seed, NOISE, start + b)
-            for r in range(step.n_shared):
-                s.noise[b, r] = draw_alias(noise, draw(key, r))
-        for b in range(size):
-            length = s.lengths[b]
-            if b + 1 < size:
-                for i in range(s.lengths[b + 1]):
-                    prefetch_row(center, s.walks[b + 1, i])
-                    prefetch_row(context, s.walks[b + 1, i])
-                for r in range(step.n_shared):
-                    prefetch_row(context, s.noise[b + 1, r])
-            if length < 2:
-                continue
-            if length != length_known:
-                n_pairs = _weigh_pairs(length, step, s)
-                length_known = length
-            n_contexts = length + step.n_shared
-            rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * ((start + b) / step.n_walks))
-            decay = rate * step.l2
-            for i in range(length):
-                v = s.walks[b, i]
-                s.center_rows[i] = v
-                s.context_rows[i] = v
-                s.center_norms[i] = gather_row(center, v, s.centers, i)
-                s.context_norms[i] = gather_row(context, v, s.contexts, i)
-                s.center_decay[i] = decay * np.float32(s.pairs[i])
-                s.context_decay[i] = s.center_decay[i]
-            for r in range(step.n_shared):
-                v = s.noise[b, r]
-                t = length + r
-                s.context_rows[t] = v
-                s.context_norms[t] = gather_row(context, v, s.contexts, t)
-                s.context_decay[t] = decay * np.float32(step.n_negative * n_pairs / step.n_shared)
-            if length % TILE_ROWS:
-                s.center_rows[length] = s.center_rows[length - 1]
-                s.D[length] = 0.0
-            if n_contexts % TILE_ROWS:
-                s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
-            for i in range(0, length, TILE_ROWS):
-                for t in range(0, n_contexts, TILE_COLUMNS):
-                    distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
-            sums[0] += n_pairs
-            sums[1] += _weigh_gradients(length * columns, rate, mixture, s, sums)
-            if length % TILE_ROWS:
-                s.D[length] = 0.0
-            add_products(center, s.center_rows, length, s.D, 1, n_contexts, s.contexts, s.centers, s.center_decay)
-            add_products(context, s.context_rows, n_contexts, s.D, columns, length, s.centers, s.contexts, s.context_decay)
+        self._each_thread(apply)
+        return sums.sum(axis=0), sum(n_bad)

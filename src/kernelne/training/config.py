@@ -1,0 +1,64 @@
+"""What a training run does, checked once and then passed around frozen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from kernelne.errors import ParameterError
+from kernelne.kernels import check_kernels
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """Settings of one run; `seed` is a 64-bit number that, with the graph, fixes every random choice."""
+
+    kernels: tuple[tuple[str, float], ...]
+    learn_coefficients: bool
+    dim: int
+    walks_per_node: int
+    walk_length: int
+    window: int
+    n_negative: int
+    shared_negatives: int
+    p: float
+    q: float
+    learning_rate: float
+    min_learning_rate: float
+    l2: float
+    coef_l2: float
+    deterministic: bool
+    n_threads: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "walks_per_node", "walk_length", "window", "n_negative", "shared_negatives", "n_threads"):
+            _check_count(name, getattr(self, name))
+        for name in ("p", "q", "learning_rate"):
+            _check_number(name, getattr(self, name), positive=True)
+        for name in ("min_learning_rate", "l2", "coef_l2"):
+            _check_number(name, getattr(self, name), positive=False)
+        if self.min_learning_rate > self.learning_rate:
+            raise ParameterError(
+                "min_learning_rate", self.min_learning_rate, f"must not exceed learning_rate={self.learning_rate}"
+            )
+        if not isinstance(self.deterministic, bool):
+            raise ParameterError("deterministic", self.deterministic, "must be True or False")
+        object.__setattr__(self, "kernels", check_kernels(self.kernels))
+
+    def learning_rate_at(self, walk: int, n_walks: int) -> float:
+        """The rate of walk number `walk`: a straight line from the first to the last of n_walks."""
+        return self.learning_rate + (self.min_learning_rate - self.learning_rate) * (walk / n_walks)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value < 2**31:
+        raise ParameterError(name, value, "must be a whole number, at least 1")
+
+
+def _check_number(name: str, value: Any, *, positive: bool) -> None:
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < 0 or (positive and value == 0):
+        raise ParameterError(name, value, f"must be a {'positive number' if positive else 'number, at least 0'}")

@@ -1,0 +1,345 @@
+"""The loop of CPU training, in Numba: any mixture of kernels, each walk sampled and trained at once.
+
+A walk is one mini-batch. Its center and context rows and its shared negatives are read once, all squared
+distances come from one small matrix product, and both gradients are two more (`simd`). Every position's step
+is computed from the values read at the walk's start.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from kernelne.kernels import KERNELS
+from kernelne.training import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
+from kernelne.training.simd import TILE_COLUMNS, TILE_ROWS, WIDTH, add_products, distances, gather_row, prefetch_row
+from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, stream_key
+
+#: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
+_FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
+
+_compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST)
+
+#: Walks sampled together, so that their random memory accesses overlap.
+_BATCH = 16
+
+Floats = NDArray[np.float32]
+
+
+class Step(NamedTuple):
+    """What the loop needs to know of the config."""
+
+    window: int
+    n_negative: int
+    n_shared: int
+    l2: np.float32
+    first_rate: float
+    last_rate: float
+    n_walks: int
+    norm_limit: np.float32  # a row with a larger squared norm has exploded
+
+
+class Tables(NamedTuple):
+    """Where rows are read, and where steps go: the tables themselves, or a list of (row, step) for later."""
+
+    center: Floats  # n × dim
+    context: Floats
+    deferred: bool
+    center_steps: Floats  # walks of a chunk · rows × dim
+    center_rows: NDArray[np.int64]  # the row a step is for, -1: none
+    context_steps: Floats
+    context_rows: NDArray[np.int64]
+
+
+class Mixture(NamedTuple):
+    """k(D) = Σ coefficients[i] · KERNELS[kinds[i]](D, sigmas[i])."""
+
+    kinds: NDArray[np.int64]
+    sigmas: Floats
+    coefficients: Floats
+
+
+class Scratch(NamedTuple):
+    """One thread's working memory. Rows: positions of a walk; columns: its contexts, then its negatives.
+
+    Both are padded to whole tiles, `dim` to whole registers; what lies in the padding has weight zero.
+    """
+
+    walks: NDArray[np.int64]  # _BATCH × length
+    lengths: NDArray[np.int64]  # _BATCH
+    noise: NDArray[np.int64]  # _BATCH × n_shared
+    center_rows: NDArray[np.int64]  # rows: where the step of a position goes
+    context_rows: NDArray[np.int64]  # columns
+    centers: Floats  # rows × dim, as read at the start of the walk
+    contexts: Floats  # columns × dim
+    center_norms: Floats  # rows, squared
+    context_norms: Floats  # columns
+    center_decay: Floats  # rows
+    context_decay: Floats  # columns
+    pairs: NDArray[np.int64]  # rows: pairs of a position
+    weights: Floats  # rows · columns: weight of a pair in the loss
+    targets: Floats  # rows · columns: 1 for a context, 0 for a negative
+    D: Floats  # rows × columns: squared distances, then the weights of the gradient
+    values: Floats  # kernels × rows · columns
+    slopes: Floats  # kernels × rows · columns
+
+
+def _up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
+    rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
+
+    def floats(*shape: int) -> Floats:
+        return np.zeros(shape, np.float32)
+
+    def numbers(*shape: int) -> NDArray[np.int64]:
+        return np.zeros(shape, np.int64)
+
+    return Scratch(
+        walks=numbers(_BATCH, length),
+        lengths=numbers(_BATCH),
+        noise=numbers(_BATCH, n_shared),
+        center_rows=numbers(rows),
+        context_rows=numbers(columns),
+        centers=floats(rows, width),
+        contexts=floats(columns, width),
+        center_norms=floats(rows),
+        context_norms=floats(columns),
+        center_decay=floats(rows),
+        context_decay=floats(columns),
+        pairs=numbers(rows),
+        weights=floats(rows * columns),
+        targets=floats(rows * columns),
+        D=floats(rows, columns),
+        values=floats(n_kernels, rows * columns),
+        slopes=floats(n_kernels, rows * columns),
+    )
+
+
+def _link(kind: int, function: Any, otherwise: Any) -> Any:
+    """`evaluate` for kernel number `kind`, passing other numbers on: the switch is outside the loop."""
+
+    @_compiled
+    def evaluate(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
+        if wanted == kind:
+            for t in range(D.size):
+                values[t], slopes[t] = function(D[t], sigma)
+        else:
+            otherwise(wanted, sigma, D, values, slopes)
+
+    return evaluate
+
+
+@_compiled
+def _unknown(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
+    values[:] = np.float32(np.nan)
+
+
+_evaluate = _unknown
+for _kind, _function in enumerate(KERNELS.values()):
+    _evaluate = _link(_kind, _compiled(_function), _evaluate)
+
+
+@_compiled
+def _weigh_pairs(length: Any, step: Any, s: Any) -> Any:
+    """Weights, targets and pair counts for walks of this length; returns the number of pairs."""
+    columns = s.D.shape[1]
+    s.weights[:] = 0.0
+    s.targets[:] = 0.0
+    s.pairs[:] = 0
+    s.center_decay[:] = 0.0
+    s.context_decay[:] = 0.0
+    for i in range(length):
+        for j in range(max(0, i - step.window), min(length, i + step.window + 1)):
+            if i != j:
+                s.weights[i * columns + j] = 1.0
+                s.targets[i * columns + j] = 1.0
+                s.pairs[i] += 1
+        for r in range(step.n_shared):
+            s.weights[i * columns + length + r] = step.n_negative * s.pairs[i] / step.n_shared
+    return s.pairs.sum()
+
+
+@_compiled
+def _product_sum(w: Any, x: Any, y: Any) -> Any:
+    total = np.float32(0.0)
+    for t in range(w.size):
+        total += w[t] * x[t] * y[t]
+    return total
+
+
+@_compiled
+def _add_scaled(c: Any, x: Any, out: Any) -> None:
+    for t in range(out.size):
+        out[t] += c * x[t]
+
+
+@_compiled
+def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
+    """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, which the coefficients are solved from."""
+    n_kernels = mixture.kinds.size
+    w, targets = s.weights[:n], s.targets[:n]
+    for a in range(n_kernels):
+        values = s.values[a, :n]
+        sums[2 + a] += _product_sum(w, targets, values)
+        for b in range(a + 1):
+            sums[2 + n_kernels + a * n_kernels + b] += _product_sum(w, values, s.values[b, :n])
+    for out in (s.values, s.slopes):
+        total = out[0, :n]
+        _add_scaled(mixture.coefficients[0] - np.float32(1.0), total, total)
+        for q in range(1, n_kernels):
+            _add_scaled(mixture.coefficients[q], out[q, :n], total)
+
+
+@_compiled
+def _weigh(scale: Any, w: Any, targets: Any, values: Any, slopes: Any, out: Any) -> Any:
+    loss = np.float32(0.0)
+    for t in range(out.size):
+        miss = targets[t] - values[t]
+        pressure = w[t] * miss
+        loss += pressure * miss
+        out[t] = scale * pressure * slopes[t]
+    return loss
+
+
+@_compiled
+def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
+    """Turn n squared distances into the weights of the gradient; returns the loss."""
+    D = s.D.reshape(-1)[:n]
+    for q in range(mixture.kinds.size):
+        _evaluate(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
+    if mixture.kinds.size > 1:
+        _mix(n, mixture, s, sums)
+    return _weigh(np.float32(-4.0) * rate, s.weights[:n], s.targets[:n], s.values[0, :n], s.slopes[0, :n], D)
+
+
+@_compiled
+def _read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -> Any:
+    """Bring the rows of walk b of the batch to scratch; returns how many of them have exploded."""
+    length = s.lengths[b]
+    decay = rate * step.l2
+    n_bad = 0
+    for i in range(length):
+        v = s.walks[b, i]
+        s.center_rows[i] = v
+        s.context_rows[i] = v
+        s.center_norms[i] = gather_row(tables.center, v, s.centers, i)
+        s.context_norms[i] = gather_row(tables.context, v, s.contexts, i)
+        s.center_decay[i] = decay * np.float32(s.pairs[i])
+        s.context_decay[i] = s.center_decay[i]
+        n_bad += not s.center_norms[i] < step.norm_limit  # so that NaN counts
+    noise_decay = decay * np.float32(step.n_negative * n_pairs / step.n_shared)
+    for t in range(length, length + step.n_shared):
+        v = s.noise[b, t - length]
+        s.context_rows[t] = v
+        s.context_norms[t] = gather_row(tables.context, v, s.contexts, t)
+        s.context_decay[t] = noise_decay
+        n_bad += not s.context_norms[t] < step.norm_limit
+    return n_bad
+
+
+@_compiled
+def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
+    """Note which rows the steps are for, and send them to places base, base + 1, … of the list instead."""
+    for i in range(count):
+        steps_rows[base + i] = rows[i]
+        rows[i] = base + i
+        steps[base + i] = 0.0
+
+
+@_compiled
+def _write_rows(length: Any, n_contexts: Any, slot: Any, tables: Any, s: Any) -> None:
+    """Add the steps of one walk to the tables, or to the list of steps when they are deferred."""
+    center, context = tables.center, tables.context
+    if tables.deferred:
+        center, context = tables.center_steps, tables.context_steps
+        _redirect(s.center_rows, length, slot * s.center_rows.size, center, tables.center_rows)
+        _redirect(s.context_rows, n_contexts, slot * s.context_rows.size, context, tables.context_rows)
+    # An incomplete tile adds zero to the last row once more.
+    if length % TILE_ROWS:
+        s.center_rows[length] = s.center_rows[length - 1]
+        s.D[length] = 0.0
+    if n_contexts % TILE_ROWS:
+        s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
+    columns = s.D.shape[1]
+    add_products(center, s.center_rows, length, s.D, 1, n_contexts, s.contexts, s.centers, s.center_decay)
+    add_products(context, s.context_rows, n_contexts, s.D, columns, length, s.centers, s.contexts, s.context_decay)
+
+
+@_compiled
+def _sample(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) -> None:
+    """Walks start … start + size − 1 and their negatives."""
+    sample_walks(graph, plan, start, s.walks[:size], s.lengths[:size])
+    for b in range(size):
+        key = stream_key(plan.seed, NOISE, start + b)
+        for r in range(s.noise.shape[1]):
+            s.noise[b, r] = draw_alias(noise, draw(key, r))
+
+
+@_compiled
+def _prefetch(b: Any, tables: Any, s: Any) -> None:
+    for i in range(s.lengths[b]):
+        prefetch_row(tables.center, s.walks[b, i])
+        prefetch_row(tables.context, s.walks[b, i])
+    for r in range(s.noise.shape[1]):
+        prefetch_row(tables.context, s.noise[b, r])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def train_walks(
+    first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any, s: Any, sums: Any
+) -> Any:  # fmt: skip
+    """Train on walks first … last − 1; returns how many rows were seen to have exploded.
+
+    `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0, or, when steps are deferred, a row
+    for each walk, from `slot` on, so that they can be added up in an order that no thread decides.
+    """
+    length_known, n_pairs, n_bad = 0, 0, 0
+    columns = s.D.shape[1]
+    for start in range(first, last, _BATCH):
+        size = min(_BATCH, last - start)
+        _sample(start, size, graph, plan, noise, s)
+        for b in range(size):
+            if b + 1 < size:
+                _prefetch(b + 1, tables, s)
+            length = s.lengths[b]
+            if length < 2:
+                continue
+            if length != length_known:
+                n_pairs = _weigh_pairs(length, step, s)
+                length_known = length
+            walk = start + b
+            rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
+            n_contexts = length + step.n_shared
+            n_bad += _read_rows(b, rate, n_pairs, step, tables, s)
+            for i in range(0, length, TILE_ROWS):
+                for t in range(0, n_contexts, TILE_COLUMNS):
+                    distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
+            here = sums[slot + walk - first if tables.deferred else 0]
+            here[0] += n_pairs
+            here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
+            _write_rows(length, n_contexts, slot + walk - first, tables, s)
+    return n_bad
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
+    """Add the steps whose row belongs to this part, in their order."""
+    for e in range(rows.size):
+        row = rows[e]
+        if row >= 0 and row % n_parts == part:
+            table[row] += steps[e]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_uniform(table: Any, seed: Any, bound: Any) -> None:
+    """Every entry uniform in ±bound, from the generator that also makes the walks."""
+    for row in range(table.shape[0]):
+        key = stream_key(seed, INITIAL, row)
+        for k in range(table.shape[1]):
+            table[row, k] = np.float32((np.float64(draw(key, k) >> np.uint64(11)) * 2.0**-52 - 1.0) * bound)
