@@ -60,7 +60,9 @@ KERNELS: dict[str, KernelFunction] = {
 }
 
 
-def check_kernels(kernels: Iterable[tuple[str, float]], parameter: str = "kernels") -> tuple[tuple[str, float], ...]:
+def check_kernels(
+    kernels: Iterable[tuple[str, float]], parameter: str = "kernels"
+) -> tuple[tuple[str, float], ...]:
     """The (name, σ) pairs with σ as float, or a ParameterError that says what is wrong with them."""
     try:
         pairs = [(name, sigma) for name, sigma in kernels]
@@ -73,7 +75,11 @@ def check_kernels(kernels: Iterable[tuple[str, float]], parameter: str = "kernel
     for name, sigma in pairs:
         if name not in KERNELS:
             raise ParameterError(parameter, name, f"unknown kernel; known are {', '.join(KERNELS)}")
-        if isinstance(sigma, bool) or not isinstance(sigma, int | float | np.number) or not 1e-3 <= sigma <= 1e3:
+        if (
+            isinstance(sigma, bool)
+            or not isinstance(sigma, int | float | np.number)
+            or not 1e-3 <= sigma <= 1e3
+        ):
             raise ParameterError(
                 parameter, f"{name}:{sigma}", "sigma must be a positive number between 0.001 and 1000"
             )

@@ -49,7 +49,9 @@ class Gradients(NamedTuple):
     coefficients: Floats
 
 
-def walk_pairs(walk: Sequence[int] | Rows, noise: Sequence[int] | Rows, *, window: int, n_negative: int) -> WalkPairs:
+def walk_pairs(
+    walk: Sequence[int] | Rows, noise: Sequence[int] | Rows, *, window: int, n_negative: int
+) -> WalkPairs:
     """The weighted pairs of a walk with its shared negatives `noise`."""
     w, r = np.asarray(walk, np.int64), np.asarray(noise, np.int64)
     gap = np.abs(np.arange(w.size)[:, None] - np.arange(w.size))

@@ -61,7 +61,9 @@ def _indicator(labels: ArrayLike, n: int) -> NDArray[np.bool_]:
     """Labels as a boolean n × classes matrix: from one label a node, or from an indicator matrix."""
     array = np.asarray(labels)
     if array.shape[:1] != (n,):
-        raise InputError(f"labels: {array.shape[0] if array.ndim else 0} labels for {n} vectors: give one a row")
+        raise InputError(
+            f"labels: {array.shape[0] if array.ndim else 0} labels for {n} vectors: give one a row"
+        )
     if array.ndim == 2:
         return np.asarray(array != 0)
     classes, codes = np.unique(array, return_inverse=True)
@@ -115,6 +117,9 @@ def classify_nodes(
     X = np.column_stack([table, np.ones(table.shape[0])])
     orders = [np.random.default_rng([random_state, r]).permutation(X.shape[0]) for r in range(n_repeats)]
     scores = np.array(
-        [[_score_split(X, truth, order, int(share * X.shape[0])) for order in orders] for share in train_sizes]
+        [
+            [_score_split(X, truth, order, int(share * X.shape[0])) for order in orders]
+            for share in train_sizes
+        ]
     )
     return ClassificationScores(tuple(train_sizes), scores[..., 0], scores[..., 1])

@@ -3,12 +3,13 @@
 With the tables fixed the loss is a quadratic in c, so after a block of walks the step that gradient descent
 would take can be taken implicitly: c becomes the minimiser of
 
-    η · Σ_pairs [(t − Σᵢ cᵢkᵢ)² + β/2 ‖c‖² + γ/2 ‖c − c̄‖²] + ½ ‖c − c_old‖²,   c̄ = mean(c),  γ = SPREAD · β.
+    η · Σ_pairs [(t − Σᵢ cᵢkᵢ)² + β/2 ‖c‖² + γ/2 ‖c − c̄‖²] + ½ ‖c − c_old‖²,   c̄ = mean(c).
 
-For one pair that is the paper's step; for a block it cannot overshoot, whatever the number of pairs, and the
-sums can be merged between threads, devices and machines. γ is ours. A narrow kernel fits the pairs of a walk
-more closely than a wide one, so plain ridge drifts to narrow mixtures, whose small vectors classify worse once
-many labels are known; drawing the cᵢ towards each other keeps the wide kernels in play.
+For one pair and a small rate η that is the paper's step (γ = 0 there); for a block it cannot overshoot,
+whatever the number of pairs, and the sums can be merged between threads, devices and machines. γ is ours. A
+narrow kernel fits the pairs of a walk more closely than a wide one, so plain ridge drifts to narrow mixtures,
+whose small vectors classify worse once many labels are known; drawing the cᵢ towards each other keeps the wide
+kernels in play.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-#: How many times more a departure from equal coefficients is penalised than their size.
-SPREAD = 3.0
 
 
 class Moments(NamedTuple):
@@ -43,13 +41,11 @@ def n_sums(n_kernels: int) -> int:
 
 
 def step_coefficients(
-    coefficients: NDArray[np.float64], moments: Moments, rate: float, coef_l2: float
+    coefficients: NDArray[np.float64], moments: Moments, rate: float, coef_l2: float, coef_spread: float
 ) -> NDArray[np.float64]:
-    """The coefficients (K,) after a block, at learning rate `rate`."""
-    n_kernels = coefficients.size
-    spread = (1 + SPREAD) * np.eye(n_kernels) - SPREAD / n_kernels
-    system = 2 * moments.quadratic + coef_l2 * moments.n_pairs * spread
-    solved: NDArray[np.float64] = np.linalg.solve(
-        np.eye(n_kernels) + rate * system, coefficients + 2 * rate * moments.linear
-    )
+    """The coefficients (K,) after a block, at learning rate η = `rate`, with β = `coef_l2`, γ = `coef_spread`."""
+    one = np.eye(coefficients.size)
+    penalty = coef_l2 * one + coef_spread * (one - 1 / coefficients.size)
+    system = one + rate * (2 * moments.quadratic + moments.n_pairs * penalty)
+    solved: NDArray[np.float64] = np.linalg.solve(system, coefficients + 2 * rate * moments.linear)
     return solved

@@ -29,20 +29,31 @@ class TrainingConfig:
     min_learning_rate: float
     l2: float
     coef_l2: float
+    coef_spread: float
     deterministic: bool
     n_threads: int
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("dim", "walks_per_node", "walk_length", "window", "n_negative", "shared_negatives", "n_threads"):
+        for name in (
+            "dim",
+            "walks_per_node",
+            "walk_length",
+            "window",
+            "n_negative",
+            "shared_negatives",
+            "n_threads",
+        ):
             _check_count(name, getattr(self, name))
         for name in ("p", "q", "learning_rate"):
             _check_number(name, getattr(self, name), positive=True)
-        for name in ("min_learning_rate", "l2", "coef_l2"):
+        for name in ("min_learning_rate", "l2", "coef_l2", "coef_spread"):
             _check_number(name, getattr(self, name), positive=False)
         if self.min_learning_rate > self.learning_rate:
             raise ParameterError(
-                "min_learning_rate", self.min_learning_rate, f"must not exceed learning_rate={self.learning_rate}"
+                "min_learning_rate",
+                self.min_learning_rate,
+                f"must not exceed learning_rate={self.learning_rate}",
             )
         if not isinstance(self.deterministic, bool):
             raise ParameterError("deterministic", self.deterministic, "must be True or False")
@@ -61,4 +72,6 @@ def _check_count(name: str, value: Any) -> None:
 def _check_number(name: str, value: Any, *, positive: bool) -> None:
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not good or value < 0 or (positive and value == 0):
-        raise ParameterError(name, value, f"must be a {'positive number' if positive else 'number, at least 0'}")
+        raise ParameterError(
+            name, value, f"must be a {'positive number' if positive else 'number, at least 0'}"
+        )

@@ -135,7 +135,9 @@ class _Trainer(ExitStack):
             rate = self.config.learning_rate_at(last, self.n_walks)
             moments = Moments.unpack(sums, self.coefficients.size)
             if self.config.learn_coefficients and moments.n_pairs:
-                self.coefficients = step_coefficients(self.coefficients, moments, rate, self.config.coef_l2)
+                self.coefficients = step_coefficients(
+                    self.coefficients, moments, rate, self.config.coef_l2, self.config.coef_spread
+                )
             if n_bad or not np.isfinite(sums).all():
                 raise DivergenceError(
                     f"training diverged between walks {first} and {last} of {self.n_walks}, at learning rate "
@@ -159,7 +161,9 @@ class _Trainer(ExitStack):
             return [work(0)]
         return list(self.pool.map(work, range(self.config.n_threads)))
 
-    def _train_part(self, part: int, first: int, last: int, mixture: Mixture, sums: NDArray[np.float64]) -> Any:
+    def _train_part(
+        self, part: int, first: int, last: int, mixture: Mixture, sums: NDArray[np.float64]
+    ) -> Any:
         """This thread's share of walks first … last − 1, into sums[part], or sums[walk − first] if deferred."""
         n_threads = self.config.n_threads
         cuts = [first + (last - first) * x // n_threads for x in (part, part + 1)]
@@ -174,7 +178,9 @@ class _Trainer(ExitStack):
         n_bad = self._each_thread(lambda part: self._train_part(part, first, last, mixture, sums))
         return sums.sum(axis=0), sum(n_bad)
 
-    def _deterministic_block(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
+    def _deterministic_block(
+        self, first: int, last: int, mixture: Mixture
+    ) -> tuple[NDArray[np.float64], int]:
         total, n_bad = np.zeros(n_sums(self.coefficients.size)), 0
         for start in range(first, last, self.chunk):
             sums, bad = self._deterministic_chunk(start, min(start + self.chunk, last), mixture)
@@ -182,7 +188,9 @@ class _Trainer(ExitStack):
             n_bad += bad
         return total, n_bad
 
-    def _deterministic_chunk(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
+    def _deterministic_chunk(
+        self, first: int, last: int, mixture: Mixture
+    ) -> tuple[NDArray[np.float64], int]:
         tables = self.tables
         tables.center_rows.fill(-1)
         tables.context_rows.fill(-1)
@@ -191,7 +199,9 @@ class _Trainer(ExitStack):
 
         def apply(part: int) -> None:
             apply_steps(tables.center, tables.center_steps, tables.center_rows, part, self.config.n_threads)
-            apply_steps(tables.context, tables.context_steps, tables.context_rows, part, self.config.n_threads)
+            apply_steps(
+                tables.context, tables.context_steps, tables.context_rows, part, self.config.n_threads
+            )
 
         self._each_thread(apply)
         return sums.sum(axis=0), sum(n_bad)

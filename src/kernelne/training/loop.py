@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from kernelne.kernels import KERNELS
 from kernelne.training import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
-from kernelne.training.simd import TILE_COLUMNS, TILE_ROWS, WIDTH, add_products, distances, gather_row, prefetch_row
+from kernelne.training.simd import (
+    TILE_COLUMNS,
+    TILE_ROWS,
+    WIDTH,
+    add_products,
+    distances,
+    gather_row,
+    prefetch_row,
+)
 from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, stream_key
 
 #: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
@@ -268,7 +276,9 @@ def _write_rows(length: Any, n_contexts: Any, slot: Any, tables: Any, s: Any) ->
         s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
     columns = s.D.shape[1]
     add_products(center, s.center_rows, length, s.D, 1, n_contexts, s.contexts, s.centers, s.center_decay)
-    add_products(context, s.context_rows, n_contexts, s.D, columns, length, s.centers, s.contexts, s.context_decay)
+    add_products(
+        context, s.context_rows, n_contexts, s.D, columns, length, s.centers, s.contexts, s.context_decay
+    )
 
 
 @_compiled

@@ -246,7 +246,9 @@ _add_1, _add_2, _add_4, _add_8 = (_make_add_products(n) for n in (1, 2, 4, 8))
 
 
 @njit(inline="never")
-def add_products(table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, B: Any, own: Any, shrink: Any) -> None:
+def add_products(
+    table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, B: Any, own: Any, shrink: Any
+) -> None:
     """table[rows[i]] += Σ_j w(i, j) · (B[j] − own[i]) − shrink[i] · own[i] for i < count, j < n.
 
     w(i, j) is weights[i, j] if step = 1, weights[j, i] if step is the row length of `weights`. `rows` must be

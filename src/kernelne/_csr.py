@@ -1,0 +1,115 @@
+"""Compiled steps from a list of edges to a CSR adjacency: sorted by counting, merged, mirrored.
+
+An empty array of weights stands for none, so that each function has one signature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _sum_up(offsets):  # type: ignore[no-untyped-def]
+    """Make row offsets of the row sizes in `offsets[1:]`, in place; returns where to write in each row."""
+    for row in range(len(offsets) - 1):
+        offsets[row + 1] += offsets[row]
+    return offsets[:-1].copy()
+
+
+@njit(cache=True, nogil=True)
+def _put(out, cursor, row, entry, weights, k):  # type: ignore[no-untyped-def]
+    """Append an entry, with the weight `weights[k]`, to a row of `out`: its (entries, weights)."""
+    entries, values = out
+    j = cursor[row]
+    cursor[row] = j + 1
+    entries[j] = entry
+    if len(weights) > 0:
+        values[j] = weights[k]
+
+
+@njit(cache=True, nogil=True)
+def by_target(sources, targets, weights, n_nodes, undirected):  # type: ignore[no-untyped-def]
+    """CSR by target, rows unsorted; an undirected edge goes from its lower end to its higher one."""
+    offsets = np.zeros(n_nodes + 1, np.int64)
+    for i in range(len(sources)):
+        target = max(sources[i], targets[i]) if undirected else targets[i]
+        offsets[target + 1] += 1
+    cursor = _sum_up(offsets)
+    out = np.empty(len(sources), sources.dtype), np.empty(len(weights), np.float64)
+    for i in range(len(sources)):
+        source, target = sources[i], targets[i]
+        if undirected and source > target:
+            source, target = target, source
+        _put(out, cursor, target, source, weights, i)
+    return offsets, out[0], out[1]
+
+
+@njit(cache=True, nogil=True)
+def transpose(offsets, entries, weights):  # type: ignore[no-untyped-def]
+    """The transposed CSR: its rows come out ascending, and equal entries in the order they had."""
+    new_offsets = np.zeros(len(offsets), np.int64)
+    for k in range(len(entries)):
+        new_offsets[entries[k] + 1] += 1
+    cursor = _sum_up(new_offsets)
+    out = np.empty_like(entries), np.empty_like(weights)
+    for row in range(len(offsets) - 1):
+        for k in range(offsets[row], offsets[row + 1]):
+            _put(out, cursor, entries[k], row, weights, k)
+    return new_offsets, out[0], out[1]
+
+
+@njit(cache=True, nogil=True)
+def merge(offsets, entries, weights):  # type: ignore[no-untyped-def]
+    """Merge equal neighbours in rows that are sorted, in place, adding weights; the new number of entries."""
+    size = 0
+    start = 0
+    for row in range(len(offsets) - 1):
+        stop = offsets[row + 1]
+        first = size
+        for k in range(start, stop):
+            if size > first and entries[size - 1] == entries[k]:
+                if len(weights) > 0:
+                    weights[size - 1] += weights[k]
+                continue
+            entries[size] = entries[k]
+            if len(weights) > 0:
+                weights[size] = weights[k]
+            size += 1
+        start = stop
+        offsets[row + 1] = size
+    return size
+
+
+@njit(cache=True, nogil=True)
+def mirror(offsets, entries, weights):  # type: ignore[no-untyped-def]
+    """The symmetric CSR of an upper triangle with sorted rows.
+
+    Rows come out sorted: when row i is read, all its lower neighbours have been written to it, in order.
+    """
+    new_offsets = np.zeros(len(offsets), np.int64)
+    for row in range(len(offsets) - 1):
+        new_offsets[row + 1] += offsets[row + 1] - offsets[row]
+        for k in range(offsets[row], offsets[row + 1]):
+            if entries[k] != row:
+                new_offsets[entries[k] + 1] += 1
+    cursor = _sum_up(new_offsets)
+    size = new_offsets[-1]
+    out = np.empty(size, entries.dtype), np.empty(size if len(weights) > 0 else 0, weights.dtype)
+    for row in range(len(offsets) - 1):
+        for k in range(offsets[row], offsets[row + 1]):
+            _put(out, cursor, row, entries[k], weights, k)
+            if entries[k] != row:
+                _put(out, cursor, entries[k], row, weights, k)
+    return new_offsets, out[0], out[1]
+
+
+@njit(cache=True, nogil=True)
+def count_loops(offsets, neighbours):  # type: ignore[no-untyped-def]
+    """The number of entries on the diagonal."""
+    loops = 0
+    for row in range(len(offsets) - 1):
+        for k in range(offsets[row], offsets[row + 1]):
+            if neighbours[k] == row:
+                loops += 1
+    return loops

@@ -1,0 +1,105 @@
+"""The demo: a real graph that comes with scikit-learn, embedded, scored and drawn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne._files import atomic_output, check_output
+from kernelne.embedding import check_save
+from kernelne.errors import MissingDependencyError
+from kernelne.estimators import MKernelNE
+from kernelne.evaluation.classification import classify_nodes
+from kernelne.graph import Graph
+from kernelne.io import write_graph
+
+_NEIGHBOURS = 10
+_SEED = 0
+
+
+def digits_graph() -> tuple[Graph, NDArray[np.int64]]:
+    """The 10-nearest-neighbour graph of scikit-learn's 1,797 images of handwritten digits, and the digits."""
+    from sklearn.datasets import load_digits
+    from sklearn.neighbors import kneighbors_graph
+
+    digits = load_digits()
+    near = kneighbors_graph(digits.data, _NEIGHBOURS, mode="connectivity")
+    return Graph.from_scipy(near.maximum(near.T)), digits.target.astype(np.int64)
+
+
+def draw_map(
+    vectors: NDArray[np.float32], labels: NDArray[np.int64], title: str, path: Path, overwrite: bool
+) -> None:
+    """A 2-D map of the vectors (t-SNE) as a PNG, coloured by label."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "plot") from None
+    from sklearn.manifold import TSNE
+
+    flat = TSNE(init="pca", random_state=_SEED, max_iter=500, n_jobs=-1).fit_transform(vectors)
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.add_subplot()
+    for label in np.unique(labels):
+        chosen = flat[labels == label]
+        axes.scatter(*chosen.T, s=7, color=f"C{label}", linewidths=0)
+        axes.annotate(
+            str(label), np.median(chosen, axis=0), fontsize=18, weight="bold", ha="center", va="center",
+            bbox={"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": f"C{label}", "alpha": 0.85},
+        )  # fmt: skip
+    axes.set(title=title, xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    with atomic_output(path, overwrite) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: None) -> None:
+    """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    edges, vectors, picture = folder / "digits.edges", folder / "digits.safetensors", folder / "digits.png"
+    check_output(edges, overwrite)
+    check_save(vectors, overwrite)
+    check_output(picture, overwrite)
+    begin()
+    start = time.perf_counter()
+    print("Graph      1,797 handwritten digits, each linked to its 10 nearest neighbours …", flush=True)
+    graph, digits = digits_graph()
+    print(f"           {graph.n_nodes:,} nodes, {graph.n_edges:,} edges")
+    print("Embedding  MKernelNE, 128 dimensions, a mixture of three Gaussian kernels …", flush=True)
+    model = MKernelNE(random_state=_SEED).fit(graph)
+    mixture = " ".join(
+        f"{c:+.2f}·{name}({sigma:g})"
+        for (name, sigma), c in zip(model.kernels_, model.coefficients_, strict=True)
+    )
+    print(f"           {model.seconds_:.1f} s, learned mixture {mixture}")
+    scores = classify_nodes(model.embedding_, digits, train_sizes=[0.1], n_repeats=10)
+    majority = np.bincount(digits).max() / digits.size
+    print("Score      micro-F1 when 10 % of the labels are known")
+    print(
+        f"           {scores.micro_f1.mean():.3f} ± {scores.micro_f1.std():.3f}   majority class: {majority:.3f}"
+    )
+    write_graph(graph, edges, overwrite)
+    model.to_embedding().save(vectors, overwrite)
+    print("Map        drawing …", flush=True)
+    draw_map(
+        model.embedding_,
+        digits,
+        "Handwritten digits, embedded by MKernelNE from links alone",
+        picture,
+        overwrite,
+    )
+    print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
+    for path in (edges, vectors, picture):
+        print(f"             {path}")
+    print("Next       kernelne info", edges)
+    print(
+        f"           kernelne embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg --dim 64"
+    )
+    print("           python -c \"from kernelne import Embedding; print(Embedding.load('%s')[0])\"" % vectors)  # noqa: UP031

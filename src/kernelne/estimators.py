@@ -1,0 +1,293 @@
+"""KernelNE and MKernelNE: check the parameters, call the stages, keep what was learned."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import time
+import warnings
+from dataclasses import asdict
+from typing import Any, Self
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kernelne._version import __version__
+from kernelne.embedding import Embedding
+from kernelne.errors import ParameterError
+from kernelne.graph import Graph, as_graph
+from kernelne.kernels import check_kernels
+from kernelne.progress import Progress, reporting
+from kernelne.training import cpu
+from kernelne.training.config import TrainingConfig
+from kernelne.training.resources import check_memory
+
+
+class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
+    """What the estimators share. Subclasses store their parameters and say what the kernels are."""
+
+    def _kernels(self) -> tuple[tuple[str, float], ...]:
+        raise NotImplementedError
+
+    def config(self) -> TrainingConfig:
+        """The parameters, checked, as training takes them."""
+        params = self.get_params(deep=False)
+        given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
+        given |= {"kernels": self._kernels(), "seed": _seed(params["random_state"])}
+        given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
+        given["learn_coefficients"] = "kernels" in params
+        if given["n_threads"] is None:
+            given["n_threads"] = available_threads()
+        return TrainingConfig(**given)
+
+    def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
+        """Raise now what `fit` would raise before training; returns the graph."""
+        checked = as_graph(graph)
+        check_memory(checked, config or self.config())
+        return checked
+
+    def fit(self, graph: Any, y: Any = None) -> Self:
+        """Learn the vectors of a graph's nodes.
+
+        graph: a Graph, a SciPy sparse matrix, a networkx graph, or an array of edges (m, 2) or (m, 3).
+        y: ignored, for scikit-learn's sake.
+        """
+        config = self.config()
+        checked = self.check(graph, config)
+        n_isolated = int((checked.degrees == 0).sum())
+        if n_isolated:
+            warnings.warn(
+                f"{n_isolated} of {checked.n_nodes} nodes have no neighbours to walk to: "
+                "unless others lead to them, their vectors stay at the random start",
+                UserWarning,
+                stacklevel=2,
+            )
+        start = time.perf_counter()
+        with reporting(self.progress) as report:
+            trained = cpu.train(checked, config, report)
+        self.seconds_ = time.perf_counter() - start
+        self.graph_: Graph = checked
+        self.seed_ = config.seed
+        self.kernels_ = config.kernels
+        self.center_: NDArray[np.float32] = trained.center
+        self.context_: NDArray[np.float32] = trained.context
+        self.embedding_ = self.center_
+        self.coefficients_ = trained.coefficients
+        self.history_ = trained.history
+        self._provenance = asdict(config) | {"model": type(self).__name__}
+        return self
+
+    def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
+        """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
+        return self.fit(graph, y).embedding_
+
+    def to_embedding(self) -> Embedding:
+        """What was learned, with node ids and provenance, ready to be saved."""
+        check_is_fitted(self, "embedding_")
+        return Embedding(
+            self.embedding_,
+            self.graph_.nodes,
+            provenance=_provenance(self),
+            center=self.center_,
+            context=self.context_,
+            kernels=self.kernels_,
+            coefficients=self.coefficients_,
+        )
+
+
+class KernelNE(_WalkEmbedder):
+    """Node embeddings by one kernel.
+
+    Parameters
+    ----------
+    kernel: "gaussian", "schoenberg" or "inverse_multiquadric".
+    sigma: bandwidth of the kernel; smaller is narrower for the Gaussian, larger for Schoenberg's.
+    dim: columns of the embedding.
+    walks_per_node, walk_length: every node starts so many random walks of so many nodes each.
+    window: nodes at most so many steps apart on a walk are each other's context.
+    n_negative: random nodes that each pair is weighed against.
+    p, q: node2vec's return and in-out parameters; 1, 1 walks by the edges' weights alone.
+    learning_rate, min_learning_rate: the rate at the start and, after falling in a straight line, at the end.
+    l2: decay of the vectors, λ.
+    shared_negatives: negatives drawn for a walk, shared by its pairs; fewer are faster, more are smoother.
+    n_threads: None for all cores this process may use.
+    deterministic: the same bits for the same `random_state` on any number of threads; slower.
+    random_state: an integer, a NumPy generator, or None for a new seed every time (kept in `seed_`).
+    progress: None shows a bar on a terminal when it takes long; True, False, or a function called with
+        (walks done, walks in all, loss per pair).
+
+    Attributes
+    ----------
+    embedding_: float32 (n, dim); row i belongs to graph_.nodes[i]. Here the center table.
+    center_, context_: float32 (n, dim), the two tables as trained.
+    coefficients_: float64 (number of kernels,).
+    history_: arrays by name, an entry for every block of walks: walks, loss, learning_rate, coefficients.
+    graph_, kernels_, seed_, seconds_: what was trained on, with what, from which seed, how long.
+
+    Examples
+    --------
+    >>> from kernelne import KernelNE
+    >>> edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
+    >>> KernelNE(dim=8, random_state=1).fit(edges).embedding_.shape
+    (6, 8)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        sigma: float = 2.0,
+        dim: int = 128,
+        walks_per_node: int = 80,
+        walk_length: int = 10,
+        window: int = 10,
+        n_negative: int = 5,
+        p: float = 1.0,
+        q: float = 1.0,
+        learning_rate: float = 0.025,
+        min_learning_rate: float = 1e-4,
+        l2: float = 1e-2,
+        shared_negatives: int = 14,
+        n_threads: int | None = None,
+        deterministic: bool = False,
+        random_state: Any = None,
+        progress: Progress = None,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.dim = dim
+        self.walks_per_node = walks_per_node
+        self.walk_length = walk_length
+        self.window = window
+        self.n_negative = n_negative
+        self.p = p
+        self.q = q
+        self.learning_rate = learning_rate
+        self.min_learning_rate = min_learning_rate
+        self.l2 = l2
+        self.shared_negatives = shared_negatives
+        self.n_threads = n_threads
+        self.deterministic = deterministic
+        self.random_state = random_state
+        self.progress = progress
+
+    def _kernels(self) -> tuple[tuple[str, float], ...]:
+        return check_kernels([(self.kernel, self.sigma)], "kernel, sigma")
+
+
+class MKernelNE(_WalkEmbedder):
+    """Node embeddings by a mixture of kernels whose coefficients are learned.
+
+    Parameters
+    ----------
+    kernels: (name, sigma) pairs, names as in KernelNE.
+    coef_l2: decay of the coefficients, β.
+    coef_spread: pull of the coefficients towards each other, γ; 0 leaves them free, as in the paper.
+
+    All other parameters and attributes are KernelNE's.
+
+    Examples
+    --------
+    >>> from kernelne import MKernelNE
+    >>> edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
+    >>> model = MKernelNE(kernels=[("gaussian", 1), ("schoenberg", 2)], dim=8, random_state=1).fit(edges)
+    >>> model.coefficients_.shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernels: Any = (("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0)),
+        coef_l2: float = 0.02,
+        coef_spread: float = 2.0,
+        dim: int = 128,
+        walks_per_node: int = 80,
+        walk_length: int = 10,
+        window: int = 10,
+        n_negative: int = 5,
+        p: float = 1.0,
+        q: float = 1.0,
+        learning_rate: float = 0.025,
+        min_learning_rate: float = 1e-4,
+        l2: float = 1e-2,
+        shared_negatives: int = 14,
+        n_threads: int | None = None,
+        deterministic: bool = False,
+        random_state: Any = None,
+        progress: Progress = None,
+    ) -> None:
+        self.kernels = kernels
+        self.coef_l2 = coef_l2
+        self.coef_spread = coef_spread
+        self.dim = dim
+        self.walks_per_node = walks_per_node
+        self.walk_length = walk_length
+        self.window = window
+        self.n_negative = n_negative
+        self.p = p
+        self.q = q
+        self.learning_rate = learning_rate
+        self.min_learning_rate = min_learning_rate
+        self.l2 = l2
+        self.shared_negatives = shared_negatives
+        self.n_threads = n_threads
+        self.deterministic = deterministic
+        self.random_state = random_state
+        self.progress = progress
+
+    def _kernels(self) -> tuple[tuple[str, float], ...]:
+        return check_kernels(self.kernels)
+
+
+def available_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _seed(random_state: Any) -> int:
+    """64 bits from whatever scikit-learn users pass as random_state."""
+    if random_state is None:
+        return secrets.randbits(64)
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if 0 <= random_state < 2**64:
+            return int(random_state)
+    elif isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**64, dtype=np.uint64))
+    elif isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**64, dtype=np.uint64))
+    raise ParameterError(
+        "random_state",
+        random_state,
+        "must be None, an integer from 0 to 2**64 - 1, or a NumPy random generator",
+    )
+
+
+def _provenance(estimator: _WalkEmbedder) -> dict[str, Any]:
+    parameters = dict(estimator._provenance)
+    graph = estimator.graph_
+    return {
+        "model": parameters.pop("model"),
+        "seed": parameters.pop("seed"),
+        "parameters": parameters,
+        "graph": {
+            "fingerprint": graph.fingerprint,
+            "nodes": graph.n_nodes,
+            "edges": graph.n_edges,
+            "directed": graph.directed,
+            "weighted": graph.weights is not None,
+        },
+        "backend": "cpu",
+        "seconds": round(estimator.seconds_, 3),
+        "loss": float(estimator.history_["loss"][-1]),
+        "versions": {
+            "kernelne": __version__,
+            "numpy": np.__version__,
+            "numba": numba.__version__,
+            "python": platform.python_version(),
+        },
+    }

@@ -1,0 +1,43 @@
+"""What a graph is like, and what embedding it would take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from kernelne.graph import Graph
+from kernelne.training.config import TrainingConfig
+from kernelne.training.resources import check_memory, run_bytes, run_seconds
+
+
+def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
+    """Facts by name, in the order to show them; all values can go into JSON."""
+    degrees = graph.degrees
+    n_components, component = connected_components(graph.to_scipy(), directed=False)
+    rows = np.repeat(np.arange(graph.n_nodes), degrees)
+    reached = np.zeros(graph.n_nodes, bool)
+    reached[graph.neighbours] = True
+    check_memory(graph, config)
+    return {
+        "nodes": graph.n_nodes,
+        "edges": graph.n_edges,
+        "directed": graph.directed,
+        "weighted": graph.weights is not None,
+        "ids": "integers" if graph.nodes.dtype != object else "strings",
+        "components": int(n_components),
+        "largest_component": int(np.bincount(component).max()),
+        "isolated_nodes": int(((degrees == 0) & ~reached).sum()),
+        "self_loops": int((rows == graph.neighbours).sum()),
+        "degree_min": int(degrees.min()),
+        "degree_median": float(np.median(degrees)),
+        "degree_mean": round(float(degrees.mean()), 2),
+        "degree_max": int(degrees.max()),
+        "dim": config.dim,
+        "walks": graph.n_nodes * config.walks_per_node,
+        "threads": config.n_threads,
+        "estimated_memory_MiB": round(run_bytes(graph, config) / 2**20),
+        "estimated_seconds": round(run_seconds(graph, config), 1),
+        "fingerprint": graph.fingerprint,
+    }

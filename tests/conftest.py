@@ -1,0 +1,107 @@
+"""Fixtures for all tests, and a Numba cache that no earlier run has written to.
+
+Numba's disk cache goes stale without a word when an inlined module changes and its caller's file does not, so
+every session compiles anew. To iterate faster set KERNELNE_TEST_CACHE to a folder that is kept.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Protocol
+
+if "numba" in sys.modules:
+    raise RuntimeError("numba was imported before tests/conftest.py could give it a fresh cache folder")
+if kept := os.environ.get("KERNELNE_TEST_CACHE"):
+    os.environ["NUMBA_CACHE_DIR"] = kept
+else:
+    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernelne-numba-")
+    atexit.register(shutil.rmtree, os.environ["NUMBA_CACHE_DIR"], ignore_errors=True)
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.typing import NDArray
+
+from kernelne.graph import Graph
+
+Array = NDArray[np.float64]
+
+
+class GradientCheck(Protocol):
+    def __call__(
+        self,
+        function: Callable[[Array], float],
+        at: Array,
+        gradient: Array,
+        *,
+        step: float = ...,
+        rtol: float = ...,
+        atol: float = ...,
+    ) -> None: ...
+
+
+def _assert_gradient_matches_finite_diff(
+    function: Callable[[Array], float],
+    at: Array,
+    gradient: Array,
+    *,
+    step: float = 1e-5,
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+) -> None:
+    """The gradient of a scalar function of an array against central differences, entry by entry, in float64."""
+    assert gradient.shape == at.shape
+    differences = np.empty_like(at)
+    for index in np.ndindex(*at.shape):
+        around = []
+        for sign in (1, -1):
+            moved = at.copy()
+            moved[index] += sign * step
+            around.append((function(moved), moved[index]))
+        (up, high), (down, low) = around
+        differences[index] = (up - down) / (high - low)
+    np.testing.assert_allclose(gradient, differences, rtol=rtol, atol=atol)
+
+
+@pytest.fixture(scope="session")
+def assert_gradient_matches_finite_diff() -> GradientCheck:
+    """`assert_gradient_matches_finite_diff(function, at, gradient)`: see `_assert_gradient_matches_finite_diff`."""
+    return _assert_gradient_matches_finite_diff
+
+
+class MakeGraph(Protocol):
+    def __call__(self, seed: int, n: int, *, directed: bool, weighted: bool, density: float = ...) -> Graph: ...
+
+
+def _random_graph(seed: int, n: int, *, directed: bool, weighted: bool, density: float = 0.4) -> Graph:
+    """n nodes, about density · n edges a node with self-loops among them; sparse ones leave nodes isolated."""
+    rng = np.random.default_rng(seed)
+    matrix = np.where(rng.random((n, n)) < density, rng.uniform(0.05, 4.0, (n, n)), 0.0)
+    matrix = matrix if directed else np.triu(matrix) + np.triu(matrix, 1).T
+    return Graph.from_scipy(scipy.sparse.csr_array(matrix if weighted else matrix != 0), directed=directed)
+
+
+@pytest.fixture(scope="session")
+def random_graph() -> MakeGraph:
+    """`random_graph(seed, n, directed=…, weighted=…, density=…)`: a small graph with self-loops."""
+    return _random_graph
+
+
+@pytest.fixture(scope="session")
+def two_cliques() -> Graph:
+    """Nodes 0–4 and 5–9 all joined, one edge between the two, node 10 alone."""
+    edges = [(i + s, j + s) for s in (0, 5) for i in range(5) for j in range(i)] + [(4, 5)]
+    sources, targets = np.array(edges).T
+    return Graph.from_edges(sources, targets, nodes=np.arange(11))
+
+
+@pytest.fixture(scope="session")
+def ring() -> Graph:
+    """64 nodes, each joined to its two next neighbours on either side."""
+    nodes = np.arange(64)
+    return Graph.from_edges(np.tile(nodes, 2), np.concatenate([(nodes + 1) % 64, (nodes + 2) % 64]))
