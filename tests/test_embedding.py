@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kernelne.embedding import Embedding, UnknownNodeError, check_save, formats, known_format
-from kernelne.errors import FileFormatError, InputError, OutputError
+from kernelne.embedding import Embedding, check_save, formats, known_format
+from kernelne.errors import FileFormatError, InputError, OutputError, UnknownNodeError
 
 KEY = "kernelne_embedding"
 SUFFIXES = (".safetensors", ".npz", ".parquet", ".npy", ".csv", ".emb", ".txt")
@@ -117,6 +117,8 @@ def test_lookup_agrees_with_a_dict(nodes, asked):
         ([100, 3, 7, 50], 6, "no node 6 .* 7, 3, 50"),
         ([100, 3, 7, 50], "7", "no node '7' .* integers"),
         ([100, 3, 7, 50], [3, 8], "no node 8 "),
+        ([100, 3, 7, 50], 10**30, "no node 10000.* 100, 50, 7"),
+        ([100, 3, 7, 50], -(2**70), "no node -1180591620717411303424 .* 3, 7, 50"),
         (["alice", "bob", "carol", "dave"], "Alice", "no node 'Alice' .* 'alice'"),
         (["alice", "bob", "carol", "dave"], ["bob", "eve"], "no node 'eve'"),
     ],
@@ -431,6 +433,10 @@ def test_missing_empty_folder_and_junk(tmp_path, suffix):
     path.mkdir()
     refused(path, "folder")
     path.rmdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(path)
+        refused(path, "pipe")
+        path.unlink()
     for junk in (
         b"",
         b"\n",

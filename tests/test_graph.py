@@ -12,7 +12,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelne.errors import InputError
+from kernelne.errors import InputError, UnknownNodeError
 from kernelne.graph import Graph, as_graph
 
 small_ints = st.integers(0, 12)
@@ -210,6 +210,36 @@ def test_only_nodes_are_a_graph():
     assert graph.n_edges == 0
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("drop_self_loops", [False, True])
+@pytest.mark.parametrize(
+    ("ends", "nodes", "expected"),
+    [
+        ([], ["b", "a"], ["b", "a"]),
+        ([], [7], [7]),
+        ([7], None, [7]),
+        ([7], [7], [7]),
+        ([3, 10**12, 3], [5], [5, 3, 10**12]),
+        (["y", "x"], ["z"], ["z", "x", "y"]),
+    ],
+)
+def test_graphs_without_an_edge_between_two_nodes(ends, nodes, expected, directed, weighted, drop_self_loops):
+    values = [2.0] * len(ends) if weighted else None
+    graph = Graph.from_edges(ends, ends, values, nodes, directed, drop_self_loops)
+    check_invariants(graph)
+    kept = [] if drop_self_loops else ends
+    assert graph.nodes.tolist() == expected
+    assert graph.n_edges == len(set(kept))
+    assert graph.degrees.tolist() == [int(node in kept) for node in expected]
+    loops = [kept.count(node) * 2.0 if weighted else float(node in kept) for node in expected]
+    assert (graph.to_scipy().toarray() == np.diag(loops)).all()
+    assert (graph.weights is not None) == weighted
+    assert graph.index_of(expected[::-1]).tolist() == list(range(len(expected)))[::-1]
+    assert pickle.loads(pickle.dumps(graph)).fingerprint == graph.fingerprint
+    assert rows_of(Graph.from_scipy(graph.to_scipy(), expected)) == rows_of(graph)
+
+
 def test_index_of_names_unknown_ids():
     graph = Graph.from_edges(["anna", "bert"], ["carl", "hanna"])
     assert graph.index_of(np.array(["carl", "anna", "carl"])).tolist() == [2, 0, 2]
@@ -228,6 +258,10 @@ def test_index_of_names_unknown_ids():
     assert tuples.index_of(["a", (0, 1)]).tolist() == [1, 0]
     with pytest.raises(InputError, match=r"unknown node id \(5,\)"):
         tuples.index_of([(5,)])
+    with pytest.raises(UnknownNodeError, match=r"unknown node id 'zzz'; the first ids are \(0, 1\), 'a'"):
+        tuples.index_of(["zzz"])
+    with pytest.raises(InputError, match="not a node id: unhashable"):
+        tuples.index_of([[5]])
 
 
 def test_a_graph_cannot_be_changed():

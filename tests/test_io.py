@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import tempfile
@@ -354,6 +355,27 @@ def test_paths(read, tmp_path):
     (tmp_path / "folder.txt").mkdir()
     with pytest.raises(IsADirectoryError, match="is a folder"):
         read_graph(tmp_path / "folder.txt")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders here")
+@pytest.mark.parametrize("suffix", [".txt", ".txt.gz"])
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path, suffix):
+    pipe, edges = tmp_path / f"pipe{suffix}", tmp_path / "edges.txt"
+    os.mkfifo(pipe)
+    edges.write_text("1 2\n")
+    for read in (lambda: read_graph(pipe), lambda: read_graph(edges, nodes=pipe)):
+        with pytest.raises(InputError, match="is a device or a pipe, give the name of an ordinary file"):
+            read()
+
+
+def test_a_file_that_may_not_be_read_is_one_clear_line(tmp_path, monkeypatch):
+    def refuse(*_args, **_kwargs):  # by hand, because root may read everything
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    (tmp_path / "edges.txt").write_text("1 2\n")
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(InputError, match=f"edges.txt: cannot be read: {os.strerror(errno.EACCES)}$"):
+        read_graph(tmp_path / "edges.txt")
 
 
 def test_nodes_from_a_list(read):

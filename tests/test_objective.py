@@ -127,7 +127,7 @@ def test_expected_loss_is_the_papers_pair_by_pair(m, walk, window):
         pairs = walk_pairs(walk, noise, window=window, n_negative=n_negative)
         loss, _ = loss_and_gradients(center, context, c, kernels, pairs, l2=l2, coef_l2=coef_l2)
         expected += share[list(noise)].prod() * loss
-    assert expected == pytest.approx(paper, rel=1e-6)
+    assert expected == pytest.approx(paper, rel=1e-10)
 
 
 def test_a_step_down_the_gradient_pulls_contexts_near_and_pushes_negatives_away():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from kernelne._inputs import check_input
 from kernelne.errors import FileFormatError
 
 WHITESPACE = 0  # in place of a separator byte: any run of spaces and tabs
@@ -18,28 +20,28 @@ MAX_LINE = 1 << 20  # bytes
 BUFFER = 2 * MAX_LINE  # a line of the longest length always fits
 MAX_FIELDS = 4  # one more than a line may have: enough to see that there are too many
 
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 # Why `scan` stopped.
 OK, NOT_INTEGER, N_FIELDS, EMPTY_ID, BAD_WEIGHT, BAD_QUOTE, BAD_RETURN, TOO_LONG = range(8)
 
 _SPACE, _TAB, _NEWLINE, _RETURN, _QUOTE, _HASH, _PERCENT = (ord(c) for c in ' \t\n\r"#%')
-_BOM = b"\xef\xbb\xbf"
+
+
+def compression_of(path: str | os.PathLike[str]) -> str | None:
+    """How the file is compressed, by its name; None: it is not."""
+    return _COMPRESSIONS.get(Path(path).suffix.lower())
 
 
 def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
     """Whole lines of the decompressed file as (buffer, start, stop); the buffer is reused."""
-    name = os.fspath(path)
-    if os.path.isdir(name):
-        raise IsADirectoryError(f"{name}: is a folder, give the name of a file")
-    if not os.path.exists(name):
-        raise FileNotFoundError(f"{name}: there is no such file")
+    check_input(path)
     storage = bytearray(BUFFER + 1)
     buffer, view = np.frombuffer(storage, np.uint8), memoryview(storage)
-    compression = COMPRESSIONS.get(Path(name).suffix.lower())
+    compression = compression_of(path)
     filled = 0
     start = None
-    with pa.input_stream(name, compression=compression) as stream:
+    with pa.input_stream(os.fspath(path), compression=compression) as stream:
         while True:
             try:
                 size = stream.readinto(view[filled:BUFFER])
@@ -57,7 +59,7 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], in
                     filled += 1
                 stop = filled
             if start is None:
-                start = len(_BOM) if storage.startswith(_BOM) else 0
+                start = len(BOM_UTF8) if storage.startswith(BOM_UTF8) else 0
             if stop > start:
                 yield buffer, start, stop
             if size == 0:
@@ -88,8 +90,12 @@ def check_text(
 def text_at(buffer: NDArray[np.uint8], position: int) -> str:
     """The line that holds `position`; the start of it if it is long."""
     begin = bytes(buffer[max(0, position - 200) : position]).rfind(b"\n") + 1 + max(0, position - 200)
-    raw = bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r")
-    return raw.decode("utf-8", "backslashreplace")
+    return text_of(bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r"))
+
+
+def text_of(raw: bytes) -> str:
+    """A line to show in a message; the start of it if it is long."""
+    return raw[:400].decode("utf-8", "backslashreplace")
 
 
 @njit(cache=True, nogil=True)

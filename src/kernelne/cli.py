@@ -9,7 +9,6 @@ import json
 import signal
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +23,13 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 
+_INTERRUPTED = 128 + signal.SIGINT
+
 # Typer brings its own copy of click or needs the package, by version: the class is found either way.
-_UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+_UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 _GRAPH = typer.Argument(
     metavar="GRAPH",
@@ -239,7 +240,7 @@ def embed(
         graph, directed=directed, header=header, weighted=weighted, nodes=nodes, separator=separator,
         drop_self_loops=drop_self_loops,
     )  # fmt: skip
-    estimator.set_params(progress=False if quiet else True)
+    estimator.set_params(progress=not quiet)
     estimator.check(loaded)
     _State.begun = True
     estimator.fit(loaded)
@@ -312,11 +313,10 @@ def info(
         print(json.dumps(facts))
         return
     for name, value in facts.items():
-        print(
-            f"{name.replace('_', ' '):22} {value:,}"
-            if isinstance(value, int | float)
-            else f"{name:22} {value}"
-        )
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        shown = value if isinstance(value, str) else f"{value:,}"
+        print(f"{name.replace('_', ' '):22} {shown}")
 
 
 @app.command()
@@ -340,18 +340,19 @@ def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-def run(command: Callable[[], Any]) -> int:
-    """Call `command`; print what went wrong in one line; the exit code."""
+def _run(args: list[str] | None) -> int:
+    """Run the command; print what went wrong in one line; the exit code."""
     try:
-        command()
+        code = app(args, standalone_mode=False)
+        if code != _INTERRUPTED:  # Typer turns Ctrl-C into a code, or raises it, by version
+            return code if isinstance(code, int) else 0
     except typer.Exit as exit_:
         return exit_.exit_code
     except _UsageError as error:
-        error.show()
+        print(f"error: {error.format_message()} (see --help)", file=sys.stderr)  # type: ignore[attr-defined]
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        print("interrupted: nothing was written", file=sys.stderr)
-        return 130
+        pass
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -361,17 +362,22 @@ def run(command: Callable[[], Any]) -> int:
             reason = f"{error.filename}: {error.strerror}"
         print(f"error: {' '.join(reason.split())}", file=sys.stderr)
         return 1 if _State.begun else 2
-    return 0
+    print("interrupted: nothing was written", file=sys.stderr)
+    return _INTERRUPTED
 
 
-def main() -> None:
-    """The console script."""
-    signal.signal(signal.SIGTERM, _stop)
-    warnings.simplefilter("default", UserWarning)
-    warnings.showwarning = _show_warning
+def main(args: list[str] | None = None) -> int:
+    """The console script: the exit code of `args` (default: those of the process)."""
     _State.begun = False
-    sys.exit(run(lambda: app(standalone_mode=False)))
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _show_warning
+            return _run(args)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -52,7 +52,7 @@ def draw_map(
         axes.scatter(*chosen.T, s=7, color=f"C{label}", linewidths=0)
         axes.annotate(
             str(label), np.median(chosen, axis=0), fontsize=18, weight="bold", ha="center", va="center",
-            bbox={"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": f"C{label}", "alpha": 0.85},
+            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": f"C{label}", "alpha": 0.85},
         )  # fmt: skip
     axes.set(title=title, xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
@@ -82,9 +82,8 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     scores = classify_nodes(model.embedding_, digits, train_sizes=[0.1], n_repeats=10)
     majority = np.bincount(digits).max() / digits.size
     print("Score      micro-F1 when 10 % of the labels are known")
-    print(
-        f"           {scores.micro_f1.mean():.3f} ± {scores.micro_f1.std():.3f}   majority class: {majority:.3f}"
-    )
+    f1 = scores.micro_f1
+    print(f"           {f1.mean():.3f} ± {f1.std():.3f}, majority class {majority:.3f}")
     write_graph(graph, edges, overwrite)
     model.to_embedding().save(vectors, overwrite)
     print("Map        drawing …", flush=True)
@@ -99,7 +98,5 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     for path in (edges, vectors, picture):
         print(f"             {path}")
     print("Next       kernelne info", edges)
-    print(
-        f"           kernelne embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg --dim 64"
-    )
+    print(f"           kernelne embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg")
     print("           python -c \"from kernelne import Embedding; print(Embedding.load('%s')[0])\"" % vectors)  # noqa: UP031

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,11 @@ from numpy.typing import NDArray
 
 from kernelne import _formats
 from kernelne._files import PathLike, atomic_output, check_output
+from kernelne._ids import find_rows, node_array, unknown_node
+from kernelne._inputs import check_input
 from kernelne.errors import FileFormatError, InputError
 
 Vectors = NDArray[np.float32]
-
-
-class UnknownNodeError(InputError, KeyError):
-    """A node id that the embedding does not have; also a KeyError, as it is raised by `embedding[id]`."""
-
-    __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
 def formats() -> tuple[str, ...]:
@@ -81,9 +76,9 @@ class Embedding:
             raise InputError(
                 f"vectors have shape {vectors.shape}: at least one row and one column are needed"
             )
-        fields: dict[str, Any] = {"vectors": vectors, "nodes": _node_array(self.nodes)}
-        if len(fields["nodes"]) != len(vectors):
-            raise InputError(f"{len(fields['nodes'])} node ids for {len(vectors)} vectors")
+        checked: dict[str, Any] = {"vectors": vectors, "nodes": node_array(self.nodes)}
+        if len(checked["nodes"]) != len(vectors):
+            raise InputError(f"{len(checked['nodes'])} node ids for {len(vectors)} vectors")
         for name in ("center", "context"):
             given = getattr(self, name)
             if given is not None:
@@ -92,18 +87,18 @@ class Embedding:
                     raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
                 # Bits, not values: 0.0 equals -0.0 but is another number to give back.
                 same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
-                fields[name] = vectors if same else array
+                checked[name] = vectors if same else array
         if self.kernels is not None:
-            fields["kernels"] = _kernel_pairs(self.kernels)
+            checked["kernels"] = _kernel_pairs(self.kernels)
         if self.coefficients is not None:
-            fields["coefficients"] = _numbers("coefficients", self.coefficients, np.float64, 1)
-            if self.kernels is not None and len(fields["coefficients"]) != len(fields["kernels"]):
+            checked["coefficients"] = _numbers("coefficients", self.coefficients, np.float64, 1)
+            if self.kernels is not None and len(checked["coefficients"]) != len(checked["kernels"]):
                 raise InputError(
-                    f"{len(fields['coefficients'])} coefficients for {len(fields['kernels'])} kernels"
+                    f"{len(checked['coefficients'])} coefficients for {len(checked['kernels'])} kernels"
                 )
-        fields["provenance"] = _plain_json(self.provenance)
-        fields["_lookup"] = _make_lookup(fields["nodes"])
-        for name, value in fields.items():
+        checked["provenance"] = _plain_json(self.provenance)
+        checked["_lookup"] = _make_lookup(checked["nodes"])
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
@@ -125,7 +120,7 @@ class Embedding:
 
     def __contains__(self, node: object) -> bool:
         try:
-            return bool(self._positions(_node_array([node]))[0] >= 0)
+            return bool(self._positions(node_array([node]))[0] >= 0)
         except InputError:  # unhashable: cannot be an id
             return False
 
@@ -140,10 +135,11 @@ class Embedding:
         A tuple is one id, as it is in networkx. An id that is not there raises UnknownNodeError.
         """
         many = isinstance(ids, list) or (hasattr(ids, "__array__") and np.ndim(ids) > 0)
-        keys = _node_array(ids if many else [ids])
+        keys = node_array(ids if many else [ids])
         rows = self._positions(keys)
         if (rows < 0).any():
-            raise self._unknown(keys.tolist()[int(np.argmax(rows < 0))])
+            node = keys.tolist()[int(np.argmax(rows < 0))]
+            raise unknown_node(f"no node {node!r} in this embedding", node, self.nodes)
         return rows if many else int(rows[0])
 
     def __repr__(self) -> str:
@@ -173,15 +169,16 @@ class Embedding:
         Raises InputError if the file exists and `overwrite` is false, or if the format cannot hold the ids;
         OutputError if the system refuses to write.
         """
-        write = _formats.FORMATS[known_format(path)][0]
-        _formats.check_ids(self, path)
+        write = _formats.FORMATS[known_format(path)].write
+        _formats.check_ids(self.nodes, path)
+        saved = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         files = _files_of(path)
         with ExitStack() as stack:
             # Left in reverse order: the ids are in place before the vectors that need them.
             temporaries = [stack.enter_context(atomic_output(file, overwrite)) for file in files]
             for temporary, content in zip(temporaries, (write, _formats.write_node_lines), strict=False):
                 with open(temporary, "wb") as stream:
-                    content(self, stream)
+                    content(saved, stream)
                     # Before any file is put in place, so that a full disk leaves an old pair as it was.
                     stream.flush()
                     os.fsync(stream.fileno())
@@ -190,19 +187,15 @@ class Embedding:
     def load(cls, path: PathLike) -> Embedding:
         """Load what `save` wrote; the suffix tells the format, and nothing in the file is ever executed.
 
-        Raises FileNotFoundError if there is no such file, FileFormatError if it is not what it should be:
-        cut short, damaged, of another kind, or with ids that repeat or values that are not finite.
+        Raises FileNotFoundError if there is no such file, InputError if it cannot be read, FileFormatError if
+        it is not what it should be: cut short, damaged, of another kind, or with ids that repeat or values
+        that are not finite.
         """
-        read = _formats.FORMATS[known_format(path)][1]
-        file = Path(path)
-        if file.is_dir():
-            raise FileFormatError(path, "is a folder, not a file")
-        if not file.exists():
-            raise FileNotFoundError(f"{file}: there is no such file")
-        if file.stat().st_size == 0:
+        read = _formats.FORMATS[known_format(path)].read
+        if check_input(path) == 0:
             raise FileFormatError(path, "the file is empty")
         try:
-            return cls(**read(file))
+            return cls(**read(Path(path)))
         except FileFormatError:
             raise
         except OSError as error:
@@ -217,11 +210,7 @@ class Embedding:
     def _positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """The row of each key, -1 for those that are not there."""
         if isinstance(self._lookup, dict):
-            lookup = self._lookup
-            try:
-                return np.fromiter((lookup.get(key, -1) for key in keys.tolist()), np.int64, len(keys))
-            except TypeError as error:
-                raise InputError(f"not a node id: {error}") from error
+            return find_rows(self._lookup, keys.tolist())
         rows = np.full(len(keys), -1, dtype=np.int64)
         if keys.dtype == object:  # something among them is no integer of ours
             fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
@@ -233,19 +222,6 @@ class Embedding:
         known = self.nodes[candidates] == keys
         rows[known] = candidates[known]
         return rows
-
-    def _unknown(self, node: Any) -> UnknownNodeError:
-        if self.nodes.dtype != object:
-            hint = "the ids here are integers"
-            if type(node) is int:
-                distance = np.abs(self.nodes.astype(np.float64) - float(node))
-                nearest = self.nodes[np.argsort(distance, kind="stable")[:3]]
-                hint = f"the nearest are {', '.join(map(str, nearest.tolist()))}"
-        else:
-            some = [str(known) for known in self.nodes[:10_000]]  # enough for a hint, and never slow
-            close = difflib.get_close_matches(str(node), some, 3, 0.5) or some[:3]
-            hint = f"there are {', '.join(map(repr, close))}"
-        return UnknownNodeError(f"no node {node!r} in this embedding; {hint}")
 
 
 def _files_of(path: PathLike) -> list[Path]:
@@ -275,27 +251,6 @@ def _numbers(name: str, given: Any, dtype: Any, ndim: int) -> Any:
         place = np.argwhere(~np.isfinite(array))[0].tolist()
         raise InputError(f"{name}: not a finite {np.dtype(dtype)} at row {', column '.join(map(str, place))}")
     return array
-
-
-def _node_array(given: Any) -> NDArray[Any]:
-    """Ids as int64 if all are integers that fit, else as an array of objects, strings as plain `str`."""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InputError(f"node ids: a list or an array is needed, given {given!r}")
-    if hasattr(given, "__array__"):  # pandas, arrow
-        given = np.asarray(given)
-        if given.ndim != 1:
-            raise InputError(f"node ids: one dimension is needed, given shape {given.shape}")
-        if given.dtype.kind == "i":
-            integers: NDArray[Any] = given.astype(np.int64, copy=False)
-            return integers
-        given = given.tolist()
-    items = [item.item() if isinstance(item, np.generic) else item for item in given]
-    if set(map(type, items)) == {int}:
-        try:
-            return np.fromiter(items, np.int64, len(items))
-        except OverflowError:
-            pass  # kept as objects: usable in memory
-    return np.fromiter(items, object, len(items))
 
 
 def _make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | None:

@@ -3,7 +3,9 @@
 KernelneError
 ├── InputError (ValueError)              something given to us is wrong: nothing was changed
 │   ├── ParameterError                   a parameter: its name, its value, what would do
+│   ├── UnknownNodeError (KeyError)      a node id that is not there: says which are close to it
 │   └── FileFormatError                  a file: path, line, the text found, what was expected
+│       └── FolderError (IsADirectoryError)
 ├── OutputError                          a result could not be written; the old file, if any, is intact
 ├── MissingDependencyError (ImportError) an optional package is needed: says which extra brings it
 └── DivergenceError (ArithmeticError)    training blew up: says what to lower
@@ -31,6 +33,12 @@ class ParameterError(InputError):
         self.value = value
 
 
+class UnknownNodeError(InputError, KeyError):
+    """A node id that is not there; also a KeyError, as it is raised by `embedding[id]`."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
 class FileFormatError(InputError):
     """A file does not hold what it should; `line` counts from 1 (None: not tied to a line)."""
 
@@ -43,6 +51,10 @@ class FileFormatError(InputError):
         self.path = os.fspath(path)
         self.line = line
         self.text = text
+
+
+class FolderError(FileFormatError, IsADirectoryError):
+    """A folder where a file should be."""
 
 
 class OutputError(KernelneError):

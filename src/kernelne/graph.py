@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse
-from numba import njit
 from numpy.typing import NDArray
 
+from kernelne._csr import by_target, count_loops, merge, mirror, transpose
+from kernelne._ids import (
+    check_same_kind,
+    code_dtype,
+    encode_columns,
+    id_column,
+    node_array,
+    read_ids,
+    rows_of,
+)
 from kernelne.errors import InputError
 
-_INT32_MAX = 2**31 - 1
 _ACCEPTED = "a Graph, a SciPy sparse matrix, a networkx graph, or edges of shape (m, 2) or (m, 3)"
+_GOOD_WEIGHTS = "weights must be finite and not negative"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +75,7 @@ class Graph:
         """Number of edges, each once (directed: of arcs); a self-loop counts once."""
         if self.directed:
             return len(self.neighbours)
-        return int(len(self.neighbours) + _count_loops(self.offsets, self.neighbours)) // 2
+        return int(len(self.neighbours) + count_loops(self.offsets, self.neighbours)) // 2
 
     @property
     def degrees(self) -> NDArray[np.int64]:
@@ -96,29 +101,11 @@ class Graph:
         return digest.hexdigest()
 
     def index_of(self, ids: Any) -> NDArray[np.int64]:
-        """Rows of `ids`, as (len(ids),) int64; each call costs O(n_nodes), so ask for many ids at once."""
-        known = id_column(self.nodes)
-        if known is None:
-            rows = {node: row for row, node in enumerate(self.nodes)}
-            wanted = list(ids)
-            found = np.fromiter((rows.get(i, -1) for i in wanted), np.int64, len(wanted))
-        else:
-            wanted = read_ids(ids, "ids")
-            if not len(wanted):
-                return np.empty(0, np.int64)
-            _check_same_kind({"nodes": known, "ids": wanted})
-            found = pc.fill_null(pc.index_in(wanted.cast(known.type), value_set=known), -1).to_numpy()
-            found = found.astype(np.int64)
-        unknown = np.flatnonzero(found < 0)
-        if len(unknown):
-            missing = wanted[int(unknown[0])]
-            missing = missing.as_py() if isinstance(missing, pa.Scalar) else missing
-            close = ", ".join(map(repr, _close_ids(missing, self.nodes)))
-            more = f" ({len(unknown) - 1} more are unknown)" if len(unknown) > 1 else ""
-            raise InputError(
-                f"unknown node id {missing!r}{more}" + (f"; close ids: {close}" if close else "")
-            )
-        return found
+        """Rows of `ids`, as (len(ids),) int64; each call costs O(n_nodes), so ask for many ids at once.
+
+        An id that is not there raises UnknownNodeError.
+        """
+        return rows_of(ids, self.nodes)
 
     @classmethod
     def from_edges(
@@ -165,12 +152,9 @@ class Graph:
             raise InputError(f"an adjacency matrix must hold real numbers, not {csr.dtype}")
         csr.sum_duplicates()
         csr.eliminate_zeros()
-        bad = np.flatnonzero(~(np.isfinite(csr.data) & (csr.data >= 0)))
-        if len(bad):
-            row, column = _entry(csr.indptr, csr.indices, int(bad[0]))
-            raise InputError(
-                f"entry ({row}, {column}) is {csr.data[bad[0]]}: weights must be finite and not negative"
-            )
+        if (bad := _bad_weight(csr.data)) is not None:
+            row, column = _entry(csr.indptr, csr.indices, bad)
+            raise InputError(f"entry ({row}, {column}) is {csr.data[bad]}: {_GOOD_WEIGHTS}")
         if directed is not True:
             mirrored = csr.T.tocsr()
             symmetric = all(
@@ -185,7 +169,7 @@ class Graph:
             directed = not symmetric
         ids = _read_nodes(nodes, n)
         offsets = csr.indptr.astype(np.int64)
-        neighbours = csr.indices.astype(_code_dtype(n), copy=False)
+        neighbours = csr.indices.astype(code_dtype(n), copy=False)
         values = csr.data
         if drop_self_loops:
             rows = np.repeat(np.arange(n, dtype=neighbours.dtype), np.diff(offsets))
@@ -208,7 +192,7 @@ class Graph:
         absent = object()
         edges = list(g.edges(data=weight, default=absent))
         row = {node: i for i, node in enumerate(ids)}
-        dtype = _code_dtype(len(ids))
+        dtype = code_dtype(len(ids))
         sources = np.fromiter((row[u] for u, _, _ in edges), dtype, len(edges))
         targets = np.fromiter((row[v] for _, v, _ in edges), dtype, len(edges))
         weights = None
@@ -217,7 +201,7 @@ class Graph:
                 (1.0 if value is absent else _number(u, v, value, weight) for u, v, value in edges),
                 np.float64,
             )
-        return _assemble(_hashable_ids(ids), [sources, targets], weights, g.is_directed(), False)
+        return _assemble(node_array(ids), [sources, targets], weights, g.is_directed(), False)
 
     def to_scipy(self) -> Any:
         """The adjacency matrix as a (n_nodes, n_nodes) float32 csr_array, sharing memory where it can."""
@@ -266,7 +250,7 @@ def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, dr
 
     `columns` is emptied, so that a caller with no other reference frees them before the adjacency is built.
     """
-    _check_same_kind(columns)
+    check_same_kind(columns)
     n_sources, n_targets = len(columns["sources"]), len(columns["targets"])
     if n_sources != n_targets:
         raise InputError(f"sources and targets differ in length: {n_sources} and {n_targets}")
@@ -276,59 +260,8 @@ def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, dr
     del weights
     values = list(columns.values())
     columns.clear()
-    nodes, codes = _encode(values)
+    nodes, codes = encode_columns(values)
     return _assemble(nodes, codes, checked, directed, drop_self_loops)
-
-
-def id_column(nodes: NDArray[Any]) -> Any:
-    """Node ids as a pyarrow int64 or large_string array; None when they are other hashables."""
-    if nodes.dtype != object:
-        return pa.array(nodes)
-    try:
-        ids = pa.array(nodes)
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        return None
-    return ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else None
-
-
-def read_ids(ids: Any, name: str) -> Any:
-    """`ids` as a pyarrow ChunkedArray of int32, int64 or large_string (null type when empty)."""
-    if isinstance(ids, str | bytes) or not (hasattr(ids, "__iter__") or hasattr(ids, "__array__")):
-        raise InputError(f"{name} must be a list or array of node ids, not {ids!r}")
-    if not isinstance(ids, pa.Array | pa.ChunkedArray):
-        ids = np.asarray(ids) if hasattr(ids, "__array__") else list(ids)
-        if np.ndim(ids) != 1 and isinstance(ids, np.ndarray):
-            raise InputError(f"{name} must have one dimension; its shape is {ids.shape}")
-        try:
-            ids = pa.array(ids)
-        except OverflowError:
-            raise InputError(f"{name}: an integer id does not fit int64; pass the ids as strings") from None
-        except (pa.ArrowException, UnicodeEncodeError) as error:
-            raise InputError(
-                f"{name}: ids must be all ints or all strs ({error}); str() on each makes them strings"
-            ) from None
-    column = ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
-    if not len(column):
-        return pa.chunked_array([], pa.null())
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if column.null_count:
-        raise InputError(f"{name}: an id is missing (null)")
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return column.cast(pa.large_string())
-    if pa.types.is_integer(column.type):
-        try:
-            return column if column.type == pa.int32() else column.cast(pa.int64())
-        except pa.ArrowInvalid:
-            raise InputError(f"{name}: an integer id does not fit int64; pass the ids as strings") from None
-    raise InputError(f"{name}: ids must be ints or strs, not {column.type}; convert them to one of these")
-
-
-def _check_same_kind(columns: dict[str, Any]) -> None:
-    kinds = {name: "int" if pa.types.is_integer(c.type) else "str" for name, c in columns.items() if len(c)}
-    if len(set(kinds.values())) > 1:
-        listed = ", ".join(f"{name} are {kind}" for name, kind in kinds.items())
-        raise InputError(f"ids mix ints and strs ({listed}): convert them all to one kind")
 
 
 def _read_nodes(nodes: Any, n: int) -> NDArray[Any]:
@@ -340,28 +273,16 @@ def _read_nodes(nodes: Any, n: int) -> NDArray[Any]:
     column = read_ids(nodes, "nodes")
     if len(column) != n:
         raise InputError(f"nodes has {len(column)} ids for a matrix of {n} rows")
-    return _encode([column, column.slice(n), column.slice(n)])[0]
-
-
-def _hashable_ids(ids: list[Any]) -> NDArray[Any]:
-    """Node ids of networkx: int64 if all are ints that fit, else objects (plain str if all are strings)."""
-    if all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids):
-        try:
-            return np.array(ids, np.int64)
-        except OverflowError:
-            pass
-    elif all(isinstance(i, str) for i in ids):
-        return np.array(read_ids(ids, "nodes").to_numpy(zero_copy_only=False))
-    return np.fromiter(ids, object, len(ids))
+    return encode_columns([column, column.slice(n), column.slice(n)])[0]
 
 
 def _number(u: Any, v: Any, value: Any, attribute: str) -> float:
-    if isinstance(value, str | bytes):
-        raise InputError(f"edge ({u!r}, {v!r}): {attribute} is {value!r}, not a number")
     try:
-        return float(value)
+        if not isinstance(value, str | bytes):
+            return float(value)
     except (TypeError, ValueError):
-        raise InputError(f"edge ({u!r}, {v!r}): {attribute} is {value!r}, not a number") from None
+        pass
+    raise InputError(f"edge ({u!r}, {v!r}): {attribute} is {value!r}, not a number")
 
 
 def _check_weights(weights: Any, n_edges: int) -> NDArray[np.float64]:
@@ -373,106 +294,10 @@ def _check_weights(weights: Any, n_edges: int) -> NDArray[np.float64]:
     return values.astype(np.float64, copy=False)
 
 
-def _close_ids(missing: Any, nodes: NDArray[Any]) -> list[Any]:
-    """Up to three known ids that a mistyped one may have meant."""
-    if nodes.dtype != object:
-        gaps = np.abs(nodes.astype(np.float64) - missing)
-        nearest = np.argpartition(gaps, min(2, len(gaps) - 1))[:3]
-        return [int(nodes[row]) for row in nearest[np.argsort(gaps[nearest], kind="stable")]]
-    if not isinstance(missing, str):
-        return []
-    # difflib is slow: let it see a bounded number of ids of about the same length.
-    alike = (i for i in nodes if isinstance(i, str) and abs(len(i) - len(missing)) <= 2)
-    return difflib.get_close_matches(missing, islice(alike, 20_000), n=3)
-
-
-def _code_dtype(n_nodes: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if n_nodes <= _INT32_MAX else np.int64
-
-
-def _encode(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """Node ids in their documented order, and the rows of [sources, targets]; empties `columns`."""
-    lengths = [len(column) for column in columns]
-    kinds = {column.type for column in columns if len(column)}
-    if len(kinds) > 1:
-        kinds = {pa.int64() if any(map(pa.types.is_integer, kinds)) else pa.large_string()}
-    kind = kinds.pop()
-    chunks = [chunk for column in columns if len(column) for chunk in column.cast(kind).chunks if len(chunk)]
-    columns.clear()
-    if pa.types.is_integer(kind):
-        dense = [chunk.to_numpy() for chunk in chunks]
-        # Ids that are nearly 0..n need no hashing: a table over their range is several times faster.
-        if min(c.min() for c in dense) >= 0 and max(c.max() for c in dense) < 4 * sum(lengths) + 1024:
-            del chunks
-            ids, ranks = _rank_dense(dense, lengths[0])
-            return ids, _look_up(ranks, dense, lengths)
-        del dense
-    encoded = pa.chunked_array(chunks).dictionary_encode()
-    del chunks
-    # The hash table just freed stays with Arrow's allocator unless it is told: half of the peak otherwise.
-    pa.default_memory_pool().release_unused()
-    dictionary = encoded.chunk(0).dictionary
-    indices = [chunk.indices.to_numpy() for chunk in encoded.chunks]
-    del encoded
-    # The dictionary is in the order of first sight, so ids given in `nodes` lead it unless one comes twice.
-    first, n = lengths[0], len(dictionary)
-    given = np.concatenate([np.empty(0, np.int32), *_split_first(indices, first)])
-    repeated = np.flatnonzero(given != np.arange(first))
-    if len(repeated):
-        _raise_duplicate(dictionary[int(given[repeated[0]])].as_py())
-    rest = np.asarray(pc.sort_indices(dictionary.slice(first))).astype(np.int64) + first
-    order = np.concatenate([np.arange(first), rest])
-    ranks = np.empty(n, _code_dtype(n))
-    ranks[order] = np.arange(n)
-    ids = dictionary.take(pa.array(order)).to_numpy(zero_copy_only=False)
-    return np.array(ids, np.int64 if ids.dtype != object else object), _look_up(ranks, indices, lengths)
-
-
-def _split_first(chunks: list[NDArray[Any]], length: int) -> list[NDArray[Any]]:
-    """The leading chunks that together hold `length` values: the column `nodes`."""
-    taken = 0
-    leading: list[NDArray[Any]] = []
-    while taken < length:
-        leading.append(chunks[len(leading)])
-        taken += len(leading[-1])
-    return leading
-
-
-def _rank_dense(chunks: list[NDArray[Any]], first: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Ids in documented order and a table id → row, for ids that are nearly 0..n."""
-    size = int(max(chunk.max() for chunk in chunks)) + 1
-    ranks = np.full(size, -1, _code_dtype(size))
-    given = np.concatenate([np.empty(0, np.int64), *_split_first(chunks, first)]).astype(np.int64)
-    ranks[given] = np.arange(first)
-    repeated = np.flatnonzero(ranks[given] != np.arange(first))
-    if len(repeated):
-        _raise_duplicate(int(given[repeated[0]]))
-    seen = np.zeros(size, np.bool_)
-    for chunk in chunks:
-        seen[chunk] = True
-    seen[given] = False
-    rest = np.flatnonzero(seen)
-    ranks[rest] = np.arange(first, first + len(rest))
-    return np.concatenate([given, rest]), ranks
-
-
-def _raise_duplicate(node: Any) -> None:
-    raise InputError(f"nodes: the id {node!r} comes more than once; give each id once")
-
-
-def _look_up(ranks: NDArray[Any], indices: list[NDArray[Any]], lengths: list[int]) -> list[NDArray[Any]]:
-    """Rows of sources and of targets; frees each chunk of `indices` once it is used."""
-    del indices[: len(_split_first(indices, lengths[0]))]
-    columns = []
-    for length in lengths[1:]:
-        codes = np.empty(length, ranks.dtype)
-        filled = 0
-        while filled < length:
-            chunk = indices.pop(0)
-            np.take(ranks, chunk, out=codes[filled : filled + len(chunk)], mode="clip")
-            filled += len(chunk)
-        columns.append(codes)
-    return columns
+def _bad_weight(weights: NDArray[Any]) -> int | None:
+    """The position of the first weight that is no weight."""
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    return int(bad[0]) if len(bad) else None
 
 
 def _assemble(
@@ -486,11 +311,8 @@ def _assemble(
     targets, sources = codes.pop(), codes.pop()
     keep = sources != targets if drop_self_loops else None
     if weights is not None:
-        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-        if len(bad):
-            raise InputError(
-                f"weights[{bad[0]}] is {weights[bad[0]]}: weights must be finite and not negative"
-            )
+        if (bad := _bad_weight(weights)) is not None:
+            raise InputError(f"weights[{bad}] is {weights[bad]}: {_GOOD_WEIGHTS}")
         n_zero = int(len(weights) - np.count_nonzero(weights))
         if n_zero:
             warnings.warn(f"edges of weight zero dropped: {n_zero}; their end nodes stay", stacklevel=4)
@@ -498,20 +320,19 @@ def _assemble(
     if keep is not None:
         sources, targets = sources[keep], targets[keep]
         weights = None if weights is None else weights[keep]
-    # Two transpositions sort the rows by counting, without comparisons. An empty array stands for no weights,
-    # so that each compiled function has one signature.
+    # Two transpositions sort the rows by counting, without comparisons.
     values = np.empty(0) if weights is None else weights
-    offsets, neighbours, values = _columns_of(sources, targets, values, len(nodes), not directed)
+    offsets, neighbours, values = by_target(sources, targets, values, len(nodes), not directed)
     del sources, targets, keep
-    offsets, neighbours, values = _transpose(offsets, neighbours, values)
-    size = _merge(offsets, neighbours, values)
+    offsets, neighbours, values = transpose(offsets, neighbours, values)
+    size = merge(offsets, neighbours, values)
     if weights is None:
         merged = np.empty(0, np.float32)
     else:
         merged = _to_float32(values[:size], offsets, neighbours, nodes)
     del values
     if not directed:
-        offsets, neighbours, merged = _mirror(offsets, neighbours, merged)
+        offsets, neighbours, merged = mirror(offsets, neighbours, merged)
     elif size < len(neighbours):
         neighbours = neighbours[:size].copy()
     return Graph(offsets, neighbours, None if weights is None else merged, directed, nodes)
@@ -535,114 +356,3 @@ def _to_float32(
             "rescale the weights"
         )
     return weights
-
-
-@njit(cache=True, nogil=True)
-def _columns_of(sources, targets, weights, n_nodes, undirected):  # type: ignore[no-untyped-def]
-    """CSR by target, rows unsorted; an undirected edge goes from its lower end to its higher one."""
-    offsets = np.zeros(n_nodes + 1, np.int64)
-    for i in range(len(sources)):
-        target = max(sources[i], targets[i]) if undirected else targets[i]
-        offsets[target + 1] += 1
-    for i in range(n_nodes):
-        offsets[i + 1] += offsets[i]
-    cursor = offsets[:-1].copy()
-    entries = np.empty(len(sources), sources.dtype)
-    values = np.empty(len(weights), np.float64)
-    for i in range(len(sources)):
-        source, target = sources[i], targets[i]
-        if undirected and source > target:
-            source, target = target, source
-        k = cursor[target]
-        cursor[target] = k + 1
-        entries[k] = source
-        if len(weights) > 0:
-            values[k] = weights[i]
-    return offsets, entries, values
-
-
-@njit(cache=True, nogil=True)
-def _transpose(offsets, entries, weights):  # type: ignore[no-untyped-def]
-    """The transposed CSR: its rows come out ascending, and equal entries in the order they had."""
-    new_offsets = np.zeros(len(offsets), np.int64)
-    for k in range(len(entries)):
-        new_offsets[entries[k] + 1] += 1
-    for row in range(len(offsets) - 1):
-        new_offsets[row + 1] += new_offsets[row]
-    cursor = new_offsets[:-1].copy()
-    new_entries = np.empty_like(entries)
-    values = np.empty_like(weights)
-    for row in range(len(offsets) - 1):
-        for k in range(offsets[row], offsets[row + 1]):
-            j = cursor[entries[k]]
-            cursor[entries[k]] = j + 1
-            new_entries[j] = row
-            if len(weights) > 0:
-                values[j] = weights[k]
-    return new_offsets, new_entries, values
-
-
-@njit(cache=True, nogil=True)
-def _merge(offsets, entries, weights):  # type: ignore[no-untyped-def]
-    """Merge equal neighbours in rows that are sorted, in place, adding weights; the new number of entries."""
-    size = 0
-    start = 0
-    for row in range(len(offsets) - 1):
-        stop = offsets[row + 1]
-        first = size
-        for k in range(start, stop):
-            if size > first and entries[size - 1] == entries[k]:
-                if len(weights) > 0:
-                    weights[size - 1] += weights[k]
-                continue
-            entries[size] = entries[k]
-            if len(weights) > 0:
-                weights[size] = weights[k]
-            size += 1
-        start = stop
-        offsets[row + 1] = size
-    return size
-
-
-@njit(cache=True, nogil=True)
-def _mirror(offsets, entries, weights):  # type: ignore[no-untyped-def]
-    """The symmetric CSR of an upper triangle with sorted rows.
-
-    Rows come out sorted: when row i is read, all its lower neighbours have been written to it, in order.
-    """
-    new_offsets = np.zeros(len(offsets), np.int64)
-    for row in range(len(offsets) - 1):
-        for k in range(offsets[row], offsets[row + 1]):
-            new_offsets[row + 1] += 1
-            if entries[k] != row:
-                new_offsets[entries[k] + 1] += 1
-    for row in range(len(offsets) - 1):
-        new_offsets[row + 1] += new_offsets[row]
-    cursor = new_offsets[:-1].copy()
-    new_entries = np.empty(new_offsets[-1], entries.dtype)
-    values = np.empty(new_offsets[-1] if len(weights) > 0 else 0, weights.dtype)
-    for row in range(len(offsets) - 1):
-        for k in range(offsets[row], offsets[row + 1]):
-            column = entries[k]
-            j = cursor[row]
-            cursor[row] = j + 1
-            new_entries[j] = column
-            if len(weights) > 0:
-                values[j] = weights[k]
-            if column != row:
-                j = cursor[column]
-                cursor[column] = j + 1
-                new_entries[j] = row
-                if len(weights) > 0:
-                    values[j] = weights[k]
-    return new_offsets, new_entries, values
-
-
-@njit(cache=True, nogil=True)
-def _count_loops(offsets, neighbours):  # type: ignore[no-untyped-def]
-    loops = 0
-    for row in range(len(offsets) - 1):
-        for k in range(offsets[row], offsets[row + 1]):
-            if neighbours[k] == row:
-                loops += 1
-    return loops

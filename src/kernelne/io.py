@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +16,15 @@ from numpy.typing import NDArray
 
 from kernelne import _tokens
 from kernelne._files import atomic_output
+from kernelne._ids import id_column, plain_integers, read_ids
 from kernelne._tokens import WHITESPACE
 from kernelne.errors import FileFormatError, InputError, ParameterError
-from kernelne.graph import Graph, graph_from_columns, id_column, read_ids
+from kernelne.graph import Graph, graph_from_columns
 
 _SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".edgelist")
 _SAMPLE = 100  # data lines looked at to find the separator
 _WRITE_BLOCK = 1 << 18  # edges
 _SEPARATORS = {ord("\t"): "tabs", ord(","): "commas", ord(";"): "semicolons", WHITESPACE: "blanks"}
-_PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 # What would not come back as it is from an unquoted field.
 _NEEDS_QUOTES = r'^$|^[ #%\x{FEFF}]| $|[\t,;"]'
 _HEADERS = {
@@ -58,13 +57,16 @@ class _Field:
     @property
     def is_integer(self) -> bool:
         """Whether the field is an int64 in its one plain spelling, in quotes or not."""
-        plain = _PLAIN_INTEGER.fullmatch(self.text) is not None
-        return plain and -(2**63) <= int(self.text) < 2**63
+        return bool(_tokens.parse_integer(*self._bytes)[0])
 
     @property
     def is_number(self) -> bool:
-        data = np.frombuffer(bytearray(self.text.encode()) or bytearray(1), np.uint8)
-        return not np.isnan(_tokens.parse_number(data, 0, len(self.text.encode())))
+        return not np.isnan(_tokens.parse_number(*self._bytes))
+
+    @property
+    def _bytes(self) -> tuple[NDArray[np.uint8], int, int]:
+        data = bytearray(self.text.encode())
+        return np.frombuffer(data or bytearray(1), np.uint8), 0, len(data)
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def _labels(ids: Any, isolated: NDArray[np.bool_]) -> Any:
             f"the id {refused[0].as_py()!r} holds a line end or NUL and cannot be written as text"
         )
     written = ids.filter(pa.array(~isolated))
-    if pc.all(pc.match_substring_regex(written, r"^(0|-?[1-9][0-9]*)$")).as_py():
+    if plain_integers(written) is not None:
         unsafe = pa.scalar(True)  # unquoted, they would all come back as integers
     else:
         unsafe = pc.match_substring_regex(ids, _NEEDS_QUOTES)
@@ -228,7 +230,7 @@ def _edge_lines(graph: Graph, labels: Any, separator: str) -> Iterator[Any]:
 def _check_suffix(path: str | os.PathLike[str]) -> tuple[str | None, str]:
     """Compression and suffix of the format, from the name."""
     name = Path(path).name.lower()
-    compression = _tokens.COMPRESSIONS.get(Path(name).suffix)
+    compression = _tokens.compression_of(name)
     suffix = Path(Path(name).stem).suffix if compression else Path(name).suffix
     if suffix not in _SUFFIXES:
         raise FileFormatError(
@@ -279,16 +281,16 @@ def _edge_layout(
             # Attributes hold commas: to go by those would give ids that are no ids.
             if [field.text[0] for field in _split(candidate, WHITESPACE)][2:3] == ["{"]:
                 expected = "expected 2 or 3 fields" + _HINT_DATA
-                raise FileFormatError(path, expected, line=number, text=_text_of(candidate))
+                raise FileFormatError(path, expected, line=number, text=_tokens.text_of(candidate))
         separator = _find_separator([raw for _, raw in sample])
     fields = _split(raw, separator)
     layout = _Layout(separator, len(fields), 2, len(fields) == 3 and weighted is not False, line)
     if not fields:
-        raise _line_error(path, _tokens.BAD_QUOTE, layout, line, _text_of(raw))
+        raise _line_error(path, _tokens.BAD_QUOTE, layout, line, _tokens.text_of(raw))
     wanted = "3 fields (weighted=True)" if weighted else "2 or 3 fields"
     if len(fields) not in ((3,) if weighted else (2, 3)):
         expected = f"expected {wanted} between {layout.between}, a source, a target and a weight"
-        raise FileFormatError(path, expected, line=line, text=_text_of(raw))
+        raise FileFormatError(path, expected, line=line, text=_tokens.text_of(raw))
     if header is None:
         header = _is_header([_split(raw, separator) for _, raw in sample[:2]], layout.weighted)
     return replace(layout, first_line=line + header)
@@ -382,10 +384,6 @@ def _column(chunks: list[Any]) -> Any:
         kinds.add(pa.large_string())
     kind = pa.large_string() if pa.large_string() in kinds else pa.int64() if len(kinds) > 1 else kinds.pop()
     return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
-
-
-def _text_of(raw: bytes) -> str:
-    return raw[:400].decode("utf-8", "backslashreplace")
 
 
 def _line_error(

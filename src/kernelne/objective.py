@@ -1,7 +1,7 @@
 """The loss and its gradients in float64 NumPy: readable, slow, and the oracle of every training backend.
 
-Center v, context u, D = ‖context[u] − center[v]‖², k(D) = Σ cᵢ kᵢ(D). A walk w₁…w_l with shared negatives N is
-one mini-batch of weighted pairs (position i, row u, target t, weight ω):
+Center v, context u, D = ‖context[u] − center[v]‖², k(D) = Σ cᵢ kᵢ(D). A walk w₁…w_l with shared negatives N
+is one mini-batch of weighted pairs (center, context), target t, weight ω:
 
     (w_i, w_j), t = 1, ω = 1                        for 0 < |i − j| ≤ window
     (w_i, r),   t = 0, ω = n_negative · pairs_i / |N|   for r in N

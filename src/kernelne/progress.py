@@ -49,8 +49,12 @@ class _Lines:
             self.due = now + _BETWEEN_LINES
             speed = done / (now - self.start)
             left = (total - done) / speed
-            line = f"{done / total:4.0%}  {done:,} of {total:,} walks  {speed:,.0f} walks/s  loss {loss:.4f}  {left:.0f} s left"
-            print(line, file=self.stream, flush=True)
+            print(
+                f"{done / total:4.0%}  {done:,} of {total:,} walks  {speed:,.0f} walks/s  "
+                f"loss {loss:.4f}  {left:.0f} s left",
+                file=self.stream,
+                flush=True,
+            )
 
 
 class _Bar:

@@ -7,14 +7,13 @@ order in which nodes start is a keyed permutation computed on the fly: no walk, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from kernelne.graph import Graph
+from kernelne.graph import Graph
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -289,7 +288,7 @@ def expected_visits(
 
 
 class AliasTable(NamedTuple):
-    """Draws row i with its probability in O(1): keep slot s when 32 random bits are below keep[s], else other[s]."""
+    """Draws a row in O(1): a random slot s, kept if 32 random bits are at most keep[s], else other[s]."""
 
     keep: NDArray[np.uint32]
     other: NDArray[np.int32] | NDArray[np.int64]
@@ -330,8 +329,8 @@ def _fill_alias(share: Any, keep: Any, other: Any) -> None:
 def alias_table(weights: NDArray[np.float64]) -> AliasTable:
     """Alias table of the distribution proportional to `weights` (n,), at least one of them positive."""
     n = weights.size
-    index: type[np.int32] | type[np.int64] = np.int32 if n < 2**31 else np.int64
-    table = AliasTable(np.full(n, 2**32 - 1, np.uint32), np.arange(n, dtype=index))
+    rows = np.arange(n, dtype=np.int32) if n < 2**31 else np.arange(n, dtype=np.int64)
+    table = AliasTable(np.full(n, 2**32 - 1, np.uint32), rows)
     _fill_alias(weights * (n / weights.sum()), table.keep, table.other)
     return table
 

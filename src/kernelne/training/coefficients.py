@@ -8,8 +8,8 @@ would take can be taken implicitly: c becomes the minimiser of
 For one pair and a small rate η that is the paper's step (γ = 0 there); for a block it cannot overshoot,
 whatever the number of pairs, and the sums can be merged between threads, devices and machines. γ is ours. A
 narrow kernel fits the pairs of a walk more closely than a wide one, so plain ridge drifts to narrow mixtures,
-whose small vectors classify worse once many labels are known; drawing the cᵢ towards each other keeps the wide
-kernels in play.
+whose small vectors classify worse once many labels are known; drawing the cᵢ towards each other keeps the
+wide kernels in play.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ def n_sums(n_kernels: int) -> int:
 def step_coefficients(
     coefficients: NDArray[np.float64], moments: Moments, rate: float, coef_l2: float, coef_spread: float
 ) -> NDArray[np.float64]:
-    """The coefficients (K,) after a block, at learning rate η = `rate`, with β = `coef_l2`, γ = `coef_spread`."""
+    """The coefficients (K,) after a block: η = `rate`, β = `coef_l2`, γ = `coef_spread`."""
     one = np.eye(coefficients.size)
     penalty = coef_l2 * one + coef_spread * (one - 1 / coefficients.size)
     system = one + rate * (2 * moments.quadratic + moments.n_pairs * penalty)
-    solved: NDArray[np.float64] = np.linalg.solve(system, coefficients + 2 * rate * moments.linear)
-    return solved
+    return np.asarray(np.linalg.solve(system, coefficients + 2 * rate * moments.linear), np.float64)

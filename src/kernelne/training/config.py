@@ -65,7 +65,7 @@ class TrainingConfig:
 
 
 def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= value < 2**31:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) < 2**31:
         raise ParameterError(name, value, "must be a whole number, at least 1")
 
 

@@ -57,7 +57,7 @@ class Trained:
 
 
 def blocks(n_walks: int) -> Iterator[tuple[int, int]]:
-    """Ranges of walks: one walk, two, four, … up to the full size, because coefficients move most at first."""
+    """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first."""
     full = min(max(n_walks // _BLOCKS, 1), _LARGEST_BLOCK)
     first, size = 0, 1
     while first < n_walks:
@@ -164,7 +164,7 @@ class _Trainer(ExitStack):
     def _train_part(
         self, part: int, first: int, last: int, mixture: Mixture, sums: NDArray[np.float64]
     ) -> Any:
-        """This thread's share of walks first … last − 1, into sums[part], or sums[walk − first] if deferred."""
+        """A thread's share of walks first … last − 1; sums go to row `part`, or walk − first if deferred."""
         n_threads = self.config.n_threads
         cuts = [first + (last - first) * x // n_threads for x in (part, part + 1)]
         slot = cuts[0] - first if self.tables.deferred else 0

@@ -1,4 +1,4 @@
-"""exp and log of `kernels` for Numba: float32 polynomials that LLVM vectorises, where math.exp is a call each."""
+"""exp and log of `kernels` for Numba: float32 polynomials that LLVM vectorises; math.exp it cannot."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BIAS, _SHIFT = np.int32(127), np.int32(23)
 def _reinterpret(source: Any, target: Any) -> Any:
     """An intrinsic that reads the bits of one 32-bit type as another."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def cast(typingctx: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.bitcast(args[0], context.get_value_type(target))
@@ -43,7 +43,7 @@ _as_float = _reinterpret(types.int32, types.float32)
 _as_bits = _reinterpret(types.float32, types.int32)
 
 
-@overload(kernels.exp, inline="always")  # type: ignore[untyped-decorator]
+@overload(kernels.exp, inline="always")
 def _exp(x: Any) -> Any:
     """e^x for float32 x ≤ 88, relative error below 4e-7; e^−87 for anything smaller."""
 
@@ -57,7 +57,7 @@ def _exp(x: Any) -> Any:
     return polynomial
 
 
-@overload(kernels.log, inline="always")  # type: ignore[untyped-decorator]
+@overload(kernels.log, inline="always")
 def _log(x: Any) -> Any:
     """ln x for float32 x ≥ 1, error below 4e-7 of max(1, ln x)."""
 

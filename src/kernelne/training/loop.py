@@ -189,7 +189,7 @@ def _add_scaled(c: Any, x: Any, out: Any) -> None:
 
 @_compiled
 def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
-    """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, which the coefficients are solved from."""
+    """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, from which c is solved."""
     n_kernels = mixture.kinds.size
     w, targets = s.weights[:n], s.targets[:n]
     for a in range(n_kernels):
@@ -302,12 +302,13 @@ def _prefetch(b: Any, tables: Any, s: Any) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def train_walks(
-    first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any, s: Any, sums: Any
+    first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
+    s: Any, sums: Any,
 ) -> Any:  # fmt: skip
     """Train on walks first … last − 1; returns how many rows were seen to have exploded.
 
-    `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0, or, when steps are deferred, a row
-    for each walk, from `slot` on, so that they can be added up in an order that no thread decides.
+    `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0, or, when steps are deferred, a
+    row for each walk, from `slot` on, so that they can be added up in an order that no thread decides.
     """
     length_known, n_pairs, n_bad = 0, 0, 0
     columns = s.D.shape[1]

@@ -119,7 +119,7 @@ def _add_lanes(builder: Any, change: Any, place: Any, limit: Any) -> None:
         builder.store(builder.fadd(builder.load(old), builder.load(builder.gep(lanes, [loop.index]))), old)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def gather_row(typingctx: Any, table: Any, row: Any, out: Any, i: Any) -> Any:
     """out[i] = table[row]; returns the squared norm of the row."""
 
@@ -145,9 +145,9 @@ def gather_row(typingctx: Any, table: Any, row: Any, out: Any, i: Any) -> Any:
     return types.float32(table, types.int64, out, types.int64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def distances(typingctx: Any, A: Any, a_norms: Any, i: Any, B: Any, b_norms: Any, j: Any, out: Any) -> Any:
-    """out[i+r, j+s] = ‖A[i+r] − B[j+s]‖² for r < TILE_ROWS, s < TILE_COLUMNS, from inner products and norms."""
+    """out[i+r, j+s] = ‖A[i+r] − B[j+s]‖² for r < TILE_ROWS, s < TILE_COLUMNS, from dots and norms."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = signature.args
@@ -190,10 +190,10 @@ def distances(typingctx: Any, A: Any, a_norms: Any, i: Any, B: Any, b_norms: Any
 def _make_add_products(n_vectors: int) -> Any:
     """The tile of `add_products` that is TILE_ROWS × n_vectors registers large."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def add_tile(
-        typingctx: Any, table: Any, rows: Any, i: Any, at: Any, weights: Any, step: Any, n: Any, B: Any, own: Any,
-        shrink: Any,
+        typingctx: Any, table: Any, rows: Any, i: Any, at: Any, weights: Any, step: Any, n: Any, B: Any,
+        own: Any, shrink: Any,
     ) -> Any:  # fmt: skip
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kinds = signature.args
@@ -271,7 +271,7 @@ def add_products(
             at += WIDTH
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
     """Ask for a row of a table to be brought to the cache."""
 

@@ -1,0 +1,154 @@
+"""What the benchmarks share: machine facts, child processes and their peak memory, tables, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PACKAGES = ("kernelne", "numpy", "numba", "scipy", "pyarrow", "gensim", "pecanpy", "ensmallen", "embiggen")
+_THREADS = ("NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def machine() -> dict[str, Any]:
+    cpu = next(
+        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
+    )
+    memory = Path("/proc/meminfo").read_text().split()[1]
+    return {
+        "cpu": cpu.split(":")[1].strip(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(int(memory) / 2**20, 1),
+        "system": platform.platform(),
+        "load_average": os.getloadavg(),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def commit() -> str:
+    def git(*args: str) -> str:
+        return subprocess.run(["git", *args], capture_output=True, text=True, cwd=HERE).stdout.strip()
+
+    return git("rev-parse", "--short", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
+
+
+def peak_mb() -> float:
+    """Most memory this process ever had. (ru_maxrss would count the parent's, from before exec.)"""
+    status = Path("/proc/self/status").read_text().split()
+    return int(status[status.index("VmHWM:") + 1]) / 1024
+
+
+@contextmanager
+def timed() -> Iterator[dict[str, float]]:
+    """Wall and CPU seconds (of all threads) of a block."""
+    result: dict[str, float] = {}
+    wall, cpu = time.perf_counter(), time.process_time()
+    yield result
+    result |= {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+
+
+class Bench:
+    """Children of one benchmark: each a fresh process of the same script, all with one fresh Numba cache."""
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self._folder = tempfile.TemporaryDirectory(prefix="kernelne-bench-")
+        self.folder = Path(self._folder.name)
+
+    def run(self, function: str, threads: int, **task: Any) -> dict[str, Any]:
+        """`function(threads=threads, **task)` in a child: its result and peak memory, or its error."""
+        answer = self.folder / "answer.json"
+        answer.unlink(missing_ok=True)
+        environment = os.environ | dict.fromkeys(_THREADS, str(threads))
+        environment["NUMBA_CACHE_DIR"] = str(self.folder / "numba")
+        command = [
+            sys.executable,
+            self.script,
+            "--child",
+            function,
+            json.dumps({"threads": threads} | task),
+            str(answer),
+        ]
+        print(f"{function} {task.get('method', '')} …", end=" ", file=sys.stderr, flush=True)
+        child = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if child.returncode or not answer.exists():
+            lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
+            result = {"error": lines[-1]}
+        else:
+            result = json.loads(answer.read_text())
+        print(result.get("error") or {k: v for k, v in result.items() if k == "seconds"}, file=sys.stderr)
+        return result
+
+
+def child_main(functions: Iterable[Callable[..., dict[str, Any]]]) -> bool:
+    """Whether this process is a child of `Bench.run`; if so its work is done when this returns."""
+    if sys.argv[1:2] != ["--child"]:
+        return False
+    name, task, answer = sys.argv[2:]
+    result = next(f for f in functions if f.__name__ == name)(**json.loads(task))
+    result.setdefault("peak_mb", peak_mb())
+    Path(answer).write_text(json.dumps(result))
+    return True
+
+
+def parser(description: str | None, name: str) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--repeats", type=int, default=3)
+    made.add_argument("--threads", type=int, default=2)
+    made.add_argument("--output", type=Path, default=HERE / "results" / f"{name}.json")
+    return made
+
+
+def save(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """The results, with all that is needed to judge them, in one file."""
+    payload = {
+        "arguments": {key: str(value) for key, value in vars(args).items()},
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": versions(),
+    }
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(json.dumps(payload | results, indent=1) + "\n")
+    facts = payload["machine"]
+    print(
+        f"\n{facts['cpu']}, {facts['cores']} cores, {facts['memory_gb']} GB, "
+        f"load {facts['load_average'][0]:.1f}; commit {payload['commit']}, {payload['date'][:10]}; {args.output}"
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown; the first column to the left, the others to the right."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """median (lowest–highest)"""
+    low, high = min(values), max(values)
+    middle = f"{statistics.median(values):.{digits}f}"
+    return middle if len(values) == 1 else f"{middle} ({low:.{digits}f}–{high:.{digits}f})"

@@ -1,0 +1,206 @@
+"""Time, memory and classification score of kernelne and its peers, with the same walks and sizes for all.
+
+    python benchmarks/peers.py --graph FILE [--labels FILE]
+    python benchmarks/peers.py --generate planted:n=3000,groups=6,degree=5,inside=0.8
+
+The graph is taken as undirected and unweighted. A labels file has a line `node label[,label...]` for each node
+to be scored; nodes without edges may stand in it. Timed are walks and training together, from the graph in the
+program's own form to the vectors in memory; a tiny run before has imported and compiled everything. Every
+repeat of every method is a process of its own, and methods take turns, so that a slow spell of the machine
+hits all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import adapters
+from common import Bench, child_main, parser, peak_mb, save, spread, table, timed
+from generate import erdos_renyi, generate
+
+WALKS, LENGTH, WINDOW, DIM, NEGATIVES = 80, 10, 10, 128, 5
+TRAIN_SHARES = (0.02, 0.1, 0.5, 0.9)
+SPLITS = 10
+
+Run = Callable[[], Any]
+
+
+def _kernelne(model: str, **parameters: Any) -> Callable[..., Run]:
+    def prepare(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
+        import kernelne
+
+        graph = adapters.kernelne_graph(n, edges)
+        estimator = getattr(kernelne, model)(
+            dim=DIM, walks_per_node=walks, walk_length=LENGTH, window=WINDOW, n_negative=NEGATIVES,
+            n_threads=threads, random_state=seed, progress=False, **parameters,
+        )  # fmt: skip
+        return lambda: estimator.fit_transform(graph)
+
+    return prepare
+
+
+def _grape(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
+    from embiggen.embedders.ensmallen_embedders import DeepWalkSkipGramEnsmallen
+
+    graph = adapters.grape_graph(n, edges)
+    model = DeepWalkSkipGramEnsmallen(
+        embedding_size=DIM, epochs=1, iterations=walks, walk_length=LENGTH, window_size=WINDOW,
+        number_of_negative_samples=NEGATIVES, max_neighbours=n, learning_rate=0.025, random_state=seed,
+        verbose=False,
+    )  # fmt: skip
+    rows = np.array(graph.get_node_names()).astype(int)
+
+    def run() -> Any:
+        center, _ = model.fit_transform(graph, return_dataframe=False).get_all_node_embedding()
+        vectors = np.zeros((n, DIM), np.float32)
+        vectors[rows] = center
+        return vectors
+
+    return run
+
+
+def _pecanpy_gensim(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
+    from gensim.models import Word2Vec
+
+    graph = adapters.pecanpy_graph(n, edges, 1, 1, threads, seed)
+
+    def run() -> Any:
+        sentences = graph.simulate_walks(walks, LENGTH - 1)
+        model = Word2Vec(
+            sentences, vector_size=DIM, window=WINDOW, negative=NEGATIVES, sg=1, epochs=1, min_count=0,
+            sample=0, workers=threads, seed=seed,
+        )  # fmt: skip
+        vectors = np.zeros((n, DIM), np.float32)
+        vectors[[int(name) for name in model.wv.index_to_key]] = model.wv.vectors
+        return vectors
+
+    return run
+
+
+METHODS: dict[str, Callable[..., Run]] = {
+    "kernelne-gaussian": _kernelne("KernelNE", kernel="gaussian"),
+    "kernelne-schoenberg": _kernelne("KernelNE", kernel="schoenberg"),
+    "kernelne-multiple": _kernelne("MKernelNE"),
+    "grape": _grape,
+    "pecanpy+gensim": _pecanpy_gensim,
+}
+NOTES = {
+    "kernelne": "other parameters are its defaults; negatives are shared by the pairs of a walk",
+    "grape": "DeepWalkSkipGramEnsmallen, center vectors; learning rate 0.025 like the "
+    "others but constant, it can only fall between epochs; max_neighbours = n, for exact walks",
+    "pecanpy+gensim": "FirstOrderUnweighted (walk_length counts steps: 9); compiled walks kept, which "
+    "PecanPy would compile anew at each call; gensim shrinks windows at random, as is its default, so it trains on about "
+    "half of the pairs; sample=0: it would skip frequent nodes",
+}
+
+
+def embed(method: str, graph: str, threads: int, seed: int) -> dict[str, Any]:
+    """Child: one repeat of one method on the saved graph."""
+    prepare = METHODS[method]
+    prepare(60, erdos_renyi(60)[0], 2, threads, seed)()
+    with np.load(graph) as file:
+        n, edges, labels = int(file["n"]), file["edges"], file["labels"]
+    run = prepare(n, edges, WALKS, threads, seed)
+    with timed() as result:
+        vectors = run()
+    result["peak_mb"] = peak_mb()
+    if labels.size:
+        from kernelne import classify_nodes
+
+        scores = classify_nodes(
+            vectors[: len(labels)], labels, train_sizes=TRAIN_SHARES, n_repeats=SPLITS, random_state=0
+        )
+        result |= {"micro_f1": scores.micro_f1.tolist(), "macro_f1": scores.macro_f1.tolist()}
+    return result
+
+
+def read_labels(path: Path) -> Any:
+    """Indicator matrix, a row for each line."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as lines:
+        sets = [line.split()[1].split(",") for line in lines if line.strip()]
+    names = sorted({name for row in sets for name in row})
+    return np.array([[name in row for name in names] for row in sets])
+
+
+def load(args: argparse.Namespace) -> tuple[int, Any, Any]:
+    """(n, edges between rows, labels of the first rows)"""
+    if args.generate:
+        return generate(args.generate)
+    from kernelne import read_graph
+
+    graph = read_graph(args.graph, weighted=False, nodes=args.labels, drop_self_loops=True)
+    sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
+    once = sources < graph.neighbours
+    edges = np.column_stack([sources, graph.neighbours])[once]
+    return graph.n_nodes, edges, read_labels(args.labels) if args.labels else None
+
+
+def report(runs: list[dict[str, Any]], methods: list[str]) -> str:
+    shares = [f"F1 at {share:.0%}" for share in TRAIN_SHARES] if any("micro_f1" in r for r in runs) else []
+    rows = []
+    base = None
+    for method in methods:
+        good = [r for r in runs if r["method"] == method and "error" not in r]
+        errors = {r["error"] for r in runs if r["method"] == method and "error" in r}
+        if not good:
+            rows.append([method, f"failed: {'; '.join(errors)}", *[""] * (3 + len(shares))])
+            continue
+        seconds = [r["seconds"] for r in good]
+        base = base or statistics.median(seconds)
+        f1 = np.mean([r["micro_f1"] for r in good], axis=(0, 2)) if shares else []
+        rows.append([
+            method + (f" ({len(errors)} kinds of failure)" if errors else ""),
+            spread(seconds),
+            f"{statistics.median(seconds) / base:.2f}",
+            spread([r["cpu_seconds"] for r in good]),
+            f"{statistics.median(r['peak_mb'] for r in good):.0f}",
+            *(f"{x:.3f}" for x in f1),
+        ])  # fmt: skip
+    return table(["method", "seconds", "times the first", "CPU seconds", "peak MB", *shares], rows)
+
+
+def main() -> None:
+    made = parser(__doc__, "peers")
+    source = made.add_mutually_exclusive_group()
+    source.add_argument("--graph", type=Path)
+    source.add_argument("--generate", metavar="NAME:key=value,...")
+    made.add_argument("--labels", type=Path)
+    made.add_argument("--methods", default=",".join(METHODS))
+    args = made.parse_args()
+    if not args.graph and not args.generate:
+        args.generate = "planted:n=3000,groups=6,degree=5,inside=0.8"
+    methods = args.methods.split(",")
+    if unknown := set(methods) - set(METHODS):
+        made.error(f"--methods {', '.join(unknown)}: known are {', '.join(METHODS)}")
+    n, edges, labels = load(args)
+    bench = Bench(__file__)
+    path = bench.folder / "graph.npz"
+    np.savez(path, n=n, edges=edges, labels=np.empty(0) if labels is None else labels)
+    runs = []
+    for repeat in range(args.repeats):
+        turn = repeat % len(methods)
+        for method in methods[turn:] + methods[:turn]:
+            result = bench.run("embed", args.threads, method=method, graph=str(path), seed=repeat)
+            runs.append({"method": method, "repeat": repeat} | result)
+    settings = {
+        "walks": WALKS, "length": LENGTH, "window": WINDOW, "dim": DIM, "negatives": NEGATIVES,
+        "threads": args.threads, "train_shares": TRAIN_SHARES, "splits": SPLITS,
+    }  # fmt: skip
+    name = args.generate or args.graph.name
+    print(f"{name}: {n:,} nodes, {len(edges):,} edges; {args.repeats} repeats; {settings}\n")
+    print(report(runs, methods) + "\n")
+    for method, note in NOTES.items():
+        print(f"- {method}: {note}.")
+    graph = {"name": name, "nodes": n, "edges": len(edges)}
+    save(args, {"graph": graph, "settings": settings, "notes": NOTES, "runs": runs})
+
+
+if __name__ == "__main__" and not child_main([embed]):
+    main()

@@ -1,0 +1,261 @@
+"""Node ids: taken in, turned into rows of a graph, looked up, and named when they are unknown.
+
+Without Numba, because an embedding is loaded without it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kernelne.errors import InputError, UnknownNodeError
+
+_INT32_MAX = 2**31 - 1
+_HINT_FROM = 10_000  # ids compared with an unknown one: enough for a hint, and never slow
+
+
+def node_array(given: Any) -> NDArray[Any]:
+    """Ids as int64 if all are integers that fit, else as an array of objects, strings as plain `str`."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError(f"node ids: a list or an array is needed, given {given!r}")
+    if hasattr(given, "__array__"):  # pandas, arrow
+        given = np.asarray(given)
+        if given.ndim != 1:
+            raise InputError(f"node ids: one dimension is needed, given shape {given.shape}")
+        if given.dtype.kind == "i":
+            integers: NDArray[Any] = given.astype(np.int64, copy=False)
+            return integers
+        given = given.tolist()
+    items = [item.item() if isinstance(item, np.generic) else item for item in given]
+    kinds = set(map(type, items))
+    if kinds and all(issubclass(kind, int) and kind is not bool for kind in kinds):
+        try:
+            return np.fromiter(items, np.int64, len(items))
+        except OverflowError:
+            pass  # kept as objects: usable in memory
+    if kinds - {str} and all(issubclass(kind, str) for kind in kinds):
+        items = list(map(str.__str__, items))  # not str: that of an Enum gives its name
+    return np.fromiter(items, object, len(items))
+
+
+def read_ids(ids: Any, name: str) -> Any:
+    """`ids` as a pyarrow ChunkedArray of int32, int64 or large_string (null type when empty)."""
+    if isinstance(ids, str | bytes) or not (hasattr(ids, "__iter__") or hasattr(ids, "__array__")):
+        raise InputError(f"{name} must be a list or array of node ids, not {ids!r}")
+    if not isinstance(ids, pa.Array | pa.ChunkedArray):
+        ids = np.asarray(ids) if hasattr(ids, "__array__") else list(ids)
+        if np.ndim(ids) != 1 and isinstance(ids, np.ndarray):
+            raise InputError(f"{name} must have one dimension; its shape is {ids.shape}")
+        try:
+            ids = pa.array(ids)
+        except OverflowError:
+            raise _too_large(name) from None
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise InputError(
+                f"{name}: ids must be all ints or all strs ({error}); str() on each makes them strings"
+            ) from None
+    column = ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
+    if not len(column):
+        return pa.chunked_array([], pa.null())
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.null_count:
+        raise InputError(f"{name}: an id is missing (null)")
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_integer(column.type):
+        try:
+            return column if column.type == pa.int32() else column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise _too_large(name) from None
+    raise InputError(f"{name}: ids must be ints or strs, not {column.type}; convert them to one of these")
+
+
+def _too_large(name: str) -> InputError:
+    return InputError(f"{name}: an integer id does not fit int64; pass the ids as strings")
+
+
+def id_column(nodes: NDArray[Any]) -> Any:
+    """Node ids as a pyarrow int64 or large_string array; None when they are other hashables."""
+    if nodes.dtype != object:
+        return pa.array(nodes)
+    try:
+        ids = pa.array(nodes)
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+    return ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else None
+
+
+def check_same_kind(columns: dict[str, Any]) -> None:
+    """Raise InputError unless the columns, as `read_ids` returns them, are all of ints or all of strs."""
+    kinds = {name: "int" if pa.types.is_integer(c.type) else "str" for name, c in columns.items() if len(c)}
+    if len(set(kinds.values())) > 1:
+        listed = ", ".join(f"{name} are {kind}" for name, kind in kinds.items())
+        raise InputError(f"ids mix ints and strs ({listed}): convert them all to one kind")
+
+
+def plain_integers(texts: Any) -> Any:
+    """Strings as an int64 column if each is an integer in its one plain spelling and fits, else None."""
+    if not pc.all(pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]*)$")).as_py():
+        return None
+    try:
+        return texts.cast(pa.int64())
+    except pa.ArrowInvalid:  # too long for 64 bits
+        return None
+
+
+def string_objects(strings: Any) -> NDArray[Any]:
+    """A column of strings as an array of objects."""
+    # Through a list, because to_numpy gives equal strings one object or many as it likes, and null as None.
+    return np.fromiter(strings.to_pylist(), object, len(strings))
+
+
+def find_rows(lookup: dict[Any, int], ids: list[Any]) -> NDArray[np.int64]:
+    """The row of each id, (len(ids),) int64; -1 for those that are not there."""
+    try:
+        return np.fromiter((lookup.get(node, -1) for node in ids), np.int64, len(ids))
+    except TypeError as error:
+        raise InputError(f"not a node id: {error}") from error
+
+
+def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
+    """Rows of a list or array of ids, (len(ids),) int64, found in O(len(nodes)) without a lookup kept."""
+    known = id_column(nodes)
+    wanted = read_ids(ids, "ids") if known is not None else node_array(ids).tolist()
+    if not len(wanted):
+        return np.empty(0, np.int64)
+    if known is None:
+        rows = find_rows({node: row for row, node in enumerate(nodes)}, wanted)
+    else:
+        check_same_kind({"nodes": known, "ids": wanted})
+        rows = pc.fill_null(pc.index_in(wanted.cast(known.type), value_set=known), -1).to_numpy()
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        missing = wanted[int(unknown[0])]
+        missing = missing.as_py() if isinstance(missing, pa.Scalar) else missing
+        more = f" ({len(unknown) - 1} more are unknown)" if len(unknown) > 1 else ""
+        raise unknown_node(f"unknown node id {missing!r}{more}", missing, nodes)
+    return rows.astype(np.int64, copy=False)
+
+
+def unknown_node(what: str, node: Any, nodes: NDArray[Any]) -> UnknownNodeError:
+    """The error `what` about an id that is not among `nodes`, with up to three that may have been meant."""
+    if close := _close_ids(node, nodes):
+        hint = f"close ids: {', '.join(map(repr, close))}"
+    elif nodes.dtype != object:
+        hint = "the ids here are integers"
+    else:
+        hint = f"the first ids are {', '.join(map(repr, nodes[:3].tolist()))}"
+    return UnknownNodeError(f"{what}; {hint}")
+
+
+def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
+    if nodes.dtype != object:
+        if type(node) is not int:
+            return []
+        within = min(max(node, int(nodes.min())), int(nodes.max()))  # as near, and never beyond float64
+        gaps = np.abs(nodes.astype(np.float64) - within)
+        nearest = np.argpartition(gaps, min(2, len(gaps) - 1))[:3]
+        return [int(nodes[row]) for row in nearest[np.argsort(gaps[nearest], kind="stable")]]
+    # difflib is slow: let it see a bounded number of ids of about the same length.
+    text = str(node)
+    written = ((str(known), known) for known in nodes)
+    alike = dict(islice((pair for pair in written if abs(len(pair[0]) - len(text)) <= 2), _HINT_FROM))
+    return [alike[match] for match in difflib.get_close_matches(text, alike, n=3)]
+
+
+def code_dtype(n_nodes: int) -> type[np.signedinteger[Any]]:
+    """The type of row numbers."""
+    return np.int32 if n_nodes <= _INT32_MAX else np.int64
+
+
+def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """Node ids in their documented order, and the rows of [sources, targets]; empties `columns`."""
+    lengths = [len(column) for column in columns]
+    kinds = {column.type for column in columns if len(column)}
+    if len(kinds) > 1:
+        kinds = {pa.int64() if any(map(pa.types.is_integer, kinds)) else pa.large_string()}
+    kind = kinds.pop()
+    chunks = [chunk for column in columns if len(column) for chunk in column.cast(kind).chunks if len(chunk)]
+    columns.clear()
+    if pa.types.is_integer(kind):
+        dense = [chunk.to_numpy() for chunk in chunks]
+        # Ids that are nearly 0..n need no hashing: a table over their range is several times faster.
+        if min(c.min() for c in dense) >= 0 and max(c.max() for c in dense) < 4 * sum(lengths) + 1024:
+            del chunks
+            ids, ranks = _rank_dense(dense, lengths[0])
+            return ids, _look_up(ranks, dense, lengths)
+        del dense
+    encoded = pa.chunked_array(chunks).dictionary_encode()
+    del chunks
+    # The hash table just freed stays with Arrow's allocator unless it is told: half of the peak otherwise.
+    pa.default_memory_pool().release_unused()
+    dictionary = encoded.chunk(0).dictionary
+    indices = [chunk.indices.to_numpy() for chunk in encoded.chunks]
+    del encoded
+    # The dictionary is in the order of first sight, so ids given in `nodes` lead it unless one comes twice.
+    first, n = lengths[0], len(dictionary)
+    given = np.concatenate([np.empty(0, np.int32), *_split_first(indices, first)])
+    repeated = np.flatnonzero(given != np.arange(first))
+    if len(repeated):
+        raise _duplicate(dictionary[int(given[repeated[0]])].as_py())
+    rest = np.asarray(pc.sort_indices(dictionary.slice(first))).astype(np.int64) + first
+    order = np.concatenate([np.arange(first), rest])
+    ranks = np.empty(n, code_dtype(n))
+    ranks[order] = np.arange(n)
+    ids = dictionary.take(pa.array(order)).to_numpy(zero_copy_only=False)
+    return np.array(ids, np.int64 if ids.dtype != object else object), _look_up(ranks, indices, lengths)
+
+
+def _split_first(chunks: list[NDArray[Any]], length: int) -> list[NDArray[Any]]:
+    """The leading chunks that together hold `length` values: the column `nodes`."""
+    taken = 0
+    leading: list[NDArray[Any]] = []
+    while taken < length:
+        leading.append(chunks[len(leading)])
+        taken += len(leading[-1])
+    return leading
+
+
+def _rank_dense(chunks: list[NDArray[Any]], first: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Ids in documented order and a table id → row, for ids that are nearly 0..n."""
+    size = int(max(chunk.max() for chunk in chunks)) + 1
+    ranks = np.full(size, -1, code_dtype(size))
+    given = np.concatenate([np.empty(0, np.int64), *_split_first(chunks, first)]).astype(np.int64)
+    ranks[given] = np.arange(first)
+    repeated = np.flatnonzero(ranks[given] != np.arange(first))
+    if len(repeated):
+        raise _duplicate(int(given[repeated[0]]))
+    seen = np.zeros(size, np.bool_)
+    for chunk in chunks:
+        seen[chunk] = True
+    seen[given] = False
+    rest = np.flatnonzero(seen)
+    ranks[rest] = np.arange(first, first + len(rest))
+    return np.concatenate([given, rest]), ranks
+
+
+def _duplicate(node: Any) -> InputError:
+    return InputError(f"nodes: the id {node!r} comes more than once; give each id once")
+
+
+def _look_up(ranks: NDArray[Any], indices: list[NDArray[Any]], lengths: list[int]) -> list[NDArray[Any]]:
+    """Rows of sources and of targets; frees each chunk of `indices` once it is used."""
+    del indices[: len(_split_first(indices, lengths[0]))]
+    columns = []
+    for length in lengths[1:]:
+        codes = np.empty(length, ranks.dtype)
+        filled = 0
+        while filled < length:
+            chunk = indices.pop(0)
+            np.take(ranks, chunk, out=codes[filled : filled + len(chunk)], mode="clip")
+            filled += len(chunk)
+        columns.append(codes)
+    return columns

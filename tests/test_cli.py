@@ -1,0 +1,284 @@
+"""The command as a user or a script meets it: run as a process, judged by exit code, output and files."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from kernelne import Embedding, KernelNE, MKernelNE, __version__, cli
+
+FAST = ["--walks-per-node", "2", "--dim", "8", "--seed", "1"]
+
+
+Result = namedtuple("Result", "returncode stdout stderr")
+
+
+def process(*args, cwd, **more):
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "kernelne.cli", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, **more)
+
+
+@pytest.fixture
+def kernelne(capsys, monkeypatch):
+    """The command in this process: the same function that the console script calls."""
+
+    def call(*args, cwd):
+        monkeypatch.chdir(cwd)
+        code = cli.main(list(map(str, args)))
+        return Result(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "ring.edges").write_text("".join(f"{i} {(i + 1) % 12}\n" for i in range(12)))
+    return tmp_path
+
+
+def assert_refused(result, folder, *words, code=2):
+    """One line on standard error with these words, the exit code, and no file that was not there."""
+    assert result.returncode == code, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line]
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert word in lines[0]
+    assert "Traceback" not in result.stderr
+    assert sorted(p.name for p in folder.iterdir() if p.name.startswith(("out", "."))) == []
+
+
+def test_version(kernelne, tmp_path):
+    result = kernelne("--version", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, f"kernelne {__version__}\n")
+
+
+def test_help_names_every_command_and_no_arguments_show_it(kernelne, tmp_path):
+    for args in (["--help"], []):
+        text = kernelne(*args, cwd=tmp_path).stdout
+        assert all(command in text for command in ("embed", "info", "demo"))
+
+
+def test_embed_writes_ids_vectors_and_provenance(folder):
+    result = process("embed", "ring.edges", "-o", "out.safetensors", *FAST, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "12 nodes × 8, MKernelNE" in result.stdout
+    embedding = Embedding.load(folder / "out.safetensors")
+    assert embedding.nodes.tolist() == list(range(12))
+    assert embedding.dim == 8
+    assert embedding.provenance["seed"] == 1
+    assert embedding.provenance["parameters"]["walks_per_node"] == 2
+    assert embedding.context is not None
+    same = MKernelNE(walks_per_node=2, dim=8, random_state=1, n_threads=1).fit(
+        [(i, (i + 1) % 12) for i in range(12)]
+    )
+    assert embedding.provenance["graph"]["fingerprint"] == same.graph_.fingerprint
+
+
+def test_embed_passes_every_parameter_on(kernelne, folder):
+    options = {
+        "kernel": "schoenberg", "sigma": 1.5, "dim": 6, "walks_per_node": 3, "walk_length": 7, "window": 4,
+        "n_negative": 2, "p": 0.5, "q": 2.0, "learning_rate": 0.02, "min_learning_rate": 0.001, "l2": 0.005,
+        "shared_negatives": 9, "n_threads": 1, "random_state": 5,
+    }  # fmt: skip
+    args = [x for name, value in options.items() for x in ("--" + name.replace("_", "-"), value)]
+    result = kernelne(
+        "embed", "ring.edges", "-o", "out.npz", "--model", "kernelne", "--deterministic", *args, cwd=folder
+    )
+    assert result.returncode == 0, result.stderr
+    embedding = Embedding.load(folder / "out.npz")
+    assert embedding.provenance["model"] == "KernelNE"
+    parameters = embedding.provenance["parameters"]
+    assert embedding.kernels == (("schoenberg", 1.5),)
+    for name in set(options) - {"kernel", "sigma", "random_state"}:
+        assert parameters[name] == options[name]
+    expected = KernelNE(**options, deterministic=True).fit([(i, (i + 1) % 12) for i in range(12)])
+    np.testing.assert_array_equal(embedding.vectors, expected.embedding_)
+
+
+def test_stated_defaults_are_the_estimators():
+    defaults = MKernelNE().get_params() | {
+        k: v for k, v in KernelNE().get_params().items() if k in ("kernel", "sigma")
+    }
+    defaults["kernels"] = ",".join(f"{name}:{sigma:g}" for name, sigma in defaults["kernels"])
+    parameters = inspect.signature(cli.embed, eval_str=True).parameters
+    for name, value in defaults.items():
+        if name in ("progress", "deterministic", "n_threads", "random_state"):
+            continue
+        stated = parameters[name].annotation.__metadata__[0].show_default
+        assert stated == str(value) or float(stated) == value, name
+
+
+def test_every_estimator_parameter_has_an_option():
+    options = set(inspect.signature(cli.embed).parameters)
+    for model in (KernelNE, MKernelNE):
+        assert set(model().get_params()) - {"progress"} <= options
+
+
+def test_kernels_option(kernelne, folder):
+    result = kernelne(
+        "embed", "ring.edges", "-o", "out.npz", "--kernels", "gaussian:1,schoenberg:2", *FAST, cwd=folder
+    )
+    assert result.returncode == 0, result.stderr
+    assert Embedding.load(folder / "out.npz").kernels == (("gaussian", 1.0), ("schoenberg", 2.0))
+
+
+def test_nodes_file_brings_isolated_nodes(kernelne, folder):
+    (folder / "nodes.txt").write_text("alone\n3\n")
+    result = kernelne("embed", "ring.edges", "-o", "out.csv", "--nodes", "nodes.txt", *FAST, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "warning: 1 of 13 nodes have no neighbours" in result.stderr
+    assert Embedding.load(folder / "out.csv").nodes.tolist()[:2] == ["alone", "3"]
+
+
+def test_zero_weight_warns(kernelne, folder):
+    (folder / "w.csv").write_text("a,b,1\nb,c,0\nc,a,2\n")
+    result = kernelne("embed", "w.csv", "-o", "out.csv", "--quiet", *FAST, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.startswith("warning: ")
+    assert "zero" in result.stderr
+
+
+def test_existing_output_needs_overwrite(kernelne, folder):
+    (folder / "old.csv").write_text("precious")
+    result = kernelne("embed", "ring.edges", "-o", "old.csv", *FAST, cwd=folder)
+    assert_refused(result, folder, "old.csv", "--overwrite")
+    assert (folder / "old.csv").read_text() == "precious"
+    assert kernelne("embed", "ring.edges", "-o", "old.csv", "--overwrite", *FAST, cwd=folder).returncode == 0
+    assert len(Embedding.load(folder / "old.csv")) == 12
+
+
+def _gzip_cut(path):
+    path.write_bytes(gzip.compress(b"0 1\n1 2\n" * 5000)[:-20])
+
+
+BAD_FILES = {
+    "empty.edges": (lambda p: p.write_text(""), ["empty.edges", "no edges"]),
+    "comments.edges": (lambda p: p.write_text("# nothing\n"), ["comments.edges"]),
+    "ragged.edges": (lambda p: p.write_text("0 1\n1 2\n2 3 4 5\n"), ["ragged.edges:3", "2 3 4 5"]),
+    "junk.edges": (lambda p: p.write_bytes(bytes(range(256)) * 9), ["junk.edges"]),
+    "cut.edges.gz": (_gzip_cut, ["cut.edges.gz"]),
+    "nan.csv": (lambda p: p.write_text("0,1,2\n1,2,nan\n"), ["nan.csv:2", "nan"]),
+    "inf.csv": (lambda p: p.write_text("0,1,2\n1,2,inf\n"), ["inf.csv:2", "inf"]),
+    "negative.csv": (lambda p: p.write_text("0,1,2\n1,2,-1\n"), ["negative.csv:2", "-1"]),
+    "a_folder.edges": (lambda p: p.mkdir(), ["a_folder.edges", "folder"]),
+    "graph.xyz": (lambda p: p.write_text("0 1\n"), ["graph.xyz", ".edges"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_input_is_refused(kernelne, folder, name):
+    make, words = BAD_FILES[name]
+    make(folder / name)
+    assert_refused(kernelne("embed", name, "-o", "out.npz", *FAST, cwd=folder), folder, *words)
+
+
+def test_missing_file(kernelne, folder):
+    assert_refused(kernelne("embed", "none.edges", "-o", "out.npz", cwd=folder), folder, "none.edges")
+
+
+BAD_OPTIONS = {
+    "--kernels=cubic:1": ["cubic", "gaussian"],
+    "--kernels=gaussian": ["gaussian", "NAME:SIGMA"],
+    "--kernels=gaussian:0": ["gaussian:0", "positive"],
+    "--kernels=gaussian:-1": ["positive"],
+    "--dim=0": ["dim=0", "at least 1"],
+    "--dim=x": ["--dim", "integer"],
+    "--window=0": ["window=0"],
+    "--walk-length=0": ["walk_length=0"],
+    "--learning-rate=-1": ["learning_rate=-1"],
+    "--p=0": ["p=0"],
+    "--model=other": ["other", "mkernelne"],
+    "--sigma=2": ["--sigma", "kernelne"],
+    "--no-such-option": ["--no-such-option"],
+    "--dim=2000000000": ["GiB", "would fit"],
+}
+
+
+@pytest.mark.parametrize("option", BAD_OPTIONS)
+def test_bad_option_is_refused(kernelne, folder, option):
+    result = kernelne("embed", "ring.edges", "-o", "out.npz", option, cwd=folder)
+    assert_refused(result, folder, *BAD_OPTIONS[option])
+
+
+@pytest.mark.parametrize("output", ["out", "out.docx", "no/such/folder/out.npz"])
+def test_unknown_or_unwritable_output_is_refused_before_reading(kernelne, folder, output):
+    assert_refused(kernelne("embed", "none.edges", "-o", output, cwd=folder), folder, output.split("/")[0])
+
+
+def test_full_disk_is_a_failure_that_leaves_nothing(folder):
+    # A limit on the size of files stands for the full disk: the write itself fails, after training.
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600));"
+        "from kernelne import cli;"
+        "sys.exit(cli.main(['embed', 'ring.edges', '-o', 'out.npz', '--walks-per-node', '1', '--quiet']))"
+    )
+    process("embed", "ring.edges", "-o", "warm.npz", "--quiet", cwd=folder)  # what is compiled is cached
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder)
+    assert_refused(result, folder, "out.npz", "cannot be written", code=1)
+
+
+def test_divergence_is_a_failure_that_says_what_to_lower(kernelne, folder):
+    result = kernelne("embed", "ring.edges", "-o", "out.npz", "--l2", "1e5", "--quiet", cwd=folder)
+    assert_refused(result, folder, "diverged", "learning_rate", "l2", code=1)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interruption_leaves_nothing(folder, sent, code):
+    args = ["embed", "ring.edges", "-o", "out.npz", "--walks-per-node", "50000000", "--dim", "64"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "kernelne.cli", *args],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(0.2)
+    line = child.stderr.readline()  # the first line of progress: training is under way
+    assert "walks/s" in line
+    child.send_signal(sent)
+    _, rest = child.communicate(timeout=30)
+    assert child.returncode == code
+    if sent == signal.SIGINT:
+        assert "interrupted: nothing was written" in rest
+    assert [p.name for p in folder.iterdir()] == ["ring.edges"]
+
+
+def test_info(kernelne, folder):
+    (folder / "two.edges").write_text("0 1\n1 2\n2 2\n5 6\n")
+    (folder / "nodes.txt").write_text("9\n")
+    result = kernelne("info", "two.edges", "--nodes", "nodes.txt", "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
+    expected = {
+        "nodes": 6, "edges": 4, "directed": False, "components": 3, "largest_component": 3,
+        "isolated_nodes": 1, "self_loops": 1, "degree_min": 0, "degree_max": 2, "weighted": False,
+    }  # fmt: skip
+    assert {name: facts[name] for name in expected} == expected
+    assert facts["estimated_memory_MiB"] > 0
+    assert facts["estimated_seconds"] >= 0
+    text = kernelne("info", "two.edges", cwd=folder).stdout
+    assert re.search(r"^components +2$", text, re.M)
+
+
+def test_demo(kernelne, tmp_path):
+    result = kernelne("demo", "-o", "demo", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    score = float(re.search(r"(0\.\d+) ± .* majority class 0\.10", result.stdout).group(1))
+    assert score > 0.94
+    assert (tmp_path / "demo/digits.png").read_bytes()[1:4] == b"PNG"
+    assert len(Embedding.load(tmp_path / "demo/digits.safetensors")) == 1797
+    again = kernelne("demo", "-o", "demo", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "--overwrite" in again.stderr
