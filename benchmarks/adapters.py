@@ -45,3 +45,13 @@ def pecanpy_graph(n: int, edges: Any, p: float, q: float, threads: int, seed: in
     graph.get_move_forward, graph.get_has_nbrs = lambda: move, lambda: has_neighbours
     graph.simulate_walks(1, 2)
     return graph
+
+
+def compile_kernelne(threads: int) -> dict[str, Any]:
+    """Child: fill the Numba cache, so that no later child's peak memory is the compiler's."""
+    from kernelne import KernelNE, MKernelNE
+
+    edges = np.column_stack([np.arange(99), np.arange(1, 100)])
+    for model in (KernelNE(), KernelNE(deterministic=True), MKernelNE()):
+        model.set_params(walks_per_node=1, n_threads=threads, progress=False).fit(edges)
+    return {}

@@ -83,14 +83,8 @@ class Bench:
         answer.unlink(missing_ok=True)
         environment = os.environ | dict.fromkeys(_THREADS, str(threads))
         environment["NUMBA_CACHE_DIR"] = str(self.folder / "numba")
-        command = [
-            sys.executable,
-            self.script,
-            "--child",
-            function,
-            json.dumps({"threads": threads} | task),
-            str(answer),
-        ]
+        spec = json.dumps({"threads": threads} | task)
+        command = [sys.executable, self.script, "--child", function, spec, str(answer)]
         print(f"{function} {task.get('method', '')} …", end=" ", file=sys.stderr, flush=True)
         child = subprocess.run(command, env=environment, capture_output=True, text=True)
         if child.returncode or not answer.exists():
@@ -136,8 +130,8 @@ def save(args: argparse.Namespace, results: dict[str, Any]) -> None:
     args.output.write_text(json.dumps(payload | results, indent=1) + "\n")
     facts = payload["machine"]
     print(
-        f"\n{facts['cpu']}, {facts['cores']} cores, {facts['memory_gb']} GB, "
-        f"load {facts['load_average'][0]:.1f}; commit {payload['commit']}, {payload['date'][:10]}; {args.output}"
+        f"\n{facts['cpu']}, {facts['cores']} cores, {facts['memory_gb']} GB, load "
+        f"{facts['load_average'][0]:.1f}; commit {payload['commit']}, {payload['date'][:10]}; {args.output}"
     )
 
 

@@ -54,7 +54,7 @@ def _assert_gradient_matches_finite_diff(
     rtol: float = 1e-6,
     atol: float = 1e-8,
 ) -> None:
-    """The gradient of a scalar function of an array against central differences, entry by entry, in float64."""
+    """The gradient of a scalar function of an array against central differences, entry by entry."""
     assert gradient.shape == at.shape
     differences = np.empty_like(at)
     for index in np.ndindex(*at.shape):
@@ -70,16 +70,18 @@ def _assert_gradient_matches_finite_diff(
 
 @pytest.fixture(scope="session")
 def assert_gradient_matches_finite_diff() -> GradientCheck:
-    """`assert_gradient_matches_finite_diff(function, at, gradient)`: see `_assert_gradient_matches_finite_diff`."""
+    """`assert_gradient_matches_finite_diff(function, at, gradient, step=…, rtol=…, atol=…)`."""
     return _assert_gradient_matches_finite_diff
 
 
 class MakeGraph(Protocol):
-    def __call__(self, seed: int, n: int, *, directed: bool, weighted: bool, density: float = ...) -> Graph: ...
+    def __call__(
+        self, seed: int, n: int, *, directed: bool, weighted: bool, density: float = ...
+    ) -> Graph: ...
 
 
 def _random_graph(seed: int, n: int, *, directed: bool, weighted: bool, density: float = 0.4) -> Graph:
-    """n nodes, about density · n edges a node with self-loops among them; sparse ones leave nodes isolated."""
+    """n nodes, about density · n edges a node, self-loops too; sparse graphs leave nodes isolated."""
     rng = np.random.default_rng(seed)
     matrix = np.where(rng.random((n, n)) < density, rng.uniform(0.05, 4.0, (n, n)), 0.0)
     matrix = matrix if directed else np.triu(matrix) + np.triu(matrix, 1).T

@@ -396,7 +396,9 @@ def test_nodes_from_a_file(read, tmp_path):
 
     assert read("1 2\n", nodes=nodes("\ufeff# ids\r\n7 seven\r\n\n2 two")).nodes.tolist() == [7, 2, 1]
     assert read("1 2\n", nodes=nodes("id\n7\n")).nodes.tolist() == [7, 1, 2]
-    assert read("1 2\n", nodes=nodes("x\n7\n"), header=False).nodes.tolist() == ["x", "7", "1", "2"]
+    for header in (False, None):  # a name that is not a usual header is a node, never lost
+        assert read("1 2\n", nodes=nodes("x\n7\n"), header=header).nodes.tolist() == ["x", "7", "1", "2"]
+    assert read("1 2\n", nodes=nodes("id\n7\n"), header=False).nodes.tolist() == ["id", "7", "1", "2"]
     assert read("a 2\n", nodes=nodes("7\n")).nodes.tolist() == ["7", "2", "a"]
     assert read("a\tb\n", nodes=nodes("New York\n")).nodes.tolist() == ["New York", "a", "b"]
     assert read("1 2\n", nodes=nodes('3,"x y"\n4,z\n')).nodes.tolist() == [3, 4, 1, 2]

@@ -1,4 +1,7 @@
-"""Kernels: one list of all of them, every property over the whole list. Compiled ones: training/test_functions.py."""
+"""Kernels: one list of all of them, every property over the whole list.
+
+How the training loop compiles them: training/test_functions.py.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,12 @@ def test_slope_is_the_derivative(name, sigma, assert_gradient_matches_finite_dif
         if value < 1e-280:
             continue
         assert_gradient_matches_finite_diff(
-            lambda x: KERNELS[name](x, sigma)[0][0], at, slope, step=1e-4 * min(1, sigma**2), rtol=2e-6, atol=0
+            lambda x: KERNELS[name](x, sigma)[0][0],
+            at,
+            slope,
+            step=1e-4 * min(1, sigma**2),
+            rtol=2e-6,
+            atol=0,
         )
 
 
@@ -80,7 +88,9 @@ def test_check_kernels_returns_names_and_floats():
     assert all(type(sigma) is float for _, sigma in checked)
 
 
-@pytest.mark.parametrize("sigma", [0, -1, -0.5, math.nan, math.inf, -math.inf, "2", True, None, 1e-4, 1e4, 1j])
+@pytest.mark.parametrize(
+    "sigma", [0, -1, -0.5, math.nan, math.inf, -math.inf, "2", True, None, 1e-4, 1e4, 1j]
+)
 def test_check_kernels_refuses_a_sigma(sigma):
     with pytest.raises(ParameterError, match="sigma must be a positive number") as error:
         check_kernels([("gaussian", 1.0), ("schoenberg", sigma)], parameter="mixture")
@@ -101,7 +111,9 @@ def test_check_kernels_refuses_none_at_all(kernels):
         check_kernels(kernels)
 
 
-@pytest.mark.parametrize("kernels", ["gaussian", ["gaussian"], [("gaussian",)], [("gaussian", 1.0, 2.0)], 3, None])
+@pytest.mark.parametrize(
+    "kernels", ["gaussian", ["gaussian"], [("gaussian",)], [("gaussian", 1.0, 2.0)], 3, None]
+)
 def test_check_kernels_refuses_what_are_not_pairs(kernels):
     with pytest.raises(ParameterError, match=re.escape(f"kernels={kernels!r}: give (name, sigma) pairs")):
         check_kernels(kernels)

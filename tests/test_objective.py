@@ -1,4 +1,4 @@
-"""The oracle itself: its pairs against brute force, its gradients against finite differences, its sense against the paper."""
+"""The oracle: pairs against brute force, gradients against differences, the loss against the paper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIXTURES = [
     ([("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0)], [0.9, 0.2, -0.4]),
     ([(name, 1.5) for name in KERNELS], [-0.3, 0.7, 0.5]),
 ]
-#: (walk, noise, window): repeated nodes, negatives that are contexts too, a narrow window, length 2, length 1.
+#: (walk, noise, window): repeated nodes, negatives that are contexts too, narrow windows, lengths 2 and 1.
 WALKS = [
     ([0, 1, 2, 3], [4, 5], 10),
     ([0, 1, 0, 1, 1, 2], [3, 4, 4], 2),
@@ -56,7 +56,9 @@ def test_gradients_match_finite_differences(
 def test_gradients_vanish_for_rows_no_pair_touches():
     center, context = _tables()
     pairs = walk_pairs([0, 1, 2], [3], window=1, n_negative=5)
-    _, gradients = loss_and_gradients(center, context, np.ones(1), [("gaussian", 1.0)], pairs, l2=0.1, coef_l2=0.1)
+    _, gradients = loss_and_gradients(
+        center, context, np.ones(1), [("gaussian", 1.0)], pairs, l2=0.1, coef_l2=0.1
+    )
     assert not gradients.center[3:].any()
     assert not gradients.context[4:].any()
     assert gradients.center[:3].all()

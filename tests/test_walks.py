@@ -1,8 +1,9 @@
-"""Walks: the same whatever the batch, along edges only, with the right frequencies; visits and noise exact."""
+"""Walks: the same whatever the batch, along edges only, as often as they should; visits and noise exact."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def _dense(graph):
     return graph.to_scipy().toarray().astype(float)
 
 
-# ------------------------------------------------------------------------------------------------------ starts
+# ---------------------------------------------------------------------------------------------- starts
 
 
 def _starts(n, seed, first, count):
@@ -93,26 +94,44 @@ def test_every_node_comes_first_second_and_last_equally_often(n):
         assert scipy.stats.chisquare(seen).pvalue > UNLIKELY, (place, seen)
 
 
-# ------------------------------------------------------------------------------------------------------- steps
+# ----------------------------------------------------------------------------------------------- steps
 
 
-@given(seed=seeds, n=sizes, directed=st.booleans(), weighted=st.booleans(), length=st.integers(1, 9),
-       first=st.integers(0, 2**40), cuts=st.lists(st.integers(0, 30), max_size=3),
-       bias=st.sampled_from([(1, 1), (0.5, 2), (4, 0.25), (0.01, 1)]))  # fmt: skip
+@given(
+    seed=seeds,
+    n=sizes,
+    directed=st.booleans(),
+    weighted=st.booleans(),
+    length=st.integers(1, 9),
+    first=st.integers(0, 2**40),
+    cuts=st.lists(st.integers(0, 30), max_size=3),
+    bias=st.sampled_from([(1, 1), (0.5, 2), (4, 0.25), (0.01, 1)]),
+)
 @settings(deadline=None, max_examples=60)
-def test_walks_do_not_depend_on_the_batch(random_graph, seed, n, directed, weighted, length, first, cuts, bias):
+def test_walks_do_not_depend_on_the_batch(
+    random_graph, seed, n, directed, weighted, length, first, cuts, bias
+):
     graph = random_graph(seed, n, directed=directed, weighted=weighted)
     plan = _plan(seed, length, *bias)
     whole = _sample(graph, plan, first, 30)
     edges = [0, *sorted(cuts), 30]
-    pieces = [_sample(graph, plan, first + a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [_sample(graph, plan, first + a, b - a) for a, b in pairwise(edges)]
     np.testing.assert_array_equal(whole, np.concatenate(pieces))
 
 
-@given(seed=seeds, n=sizes, directed=st.booleans(), weighted=st.booleans(), density=st.sampled_from([0, 0.1, 0.4]),
-       first=st.integers(0, 2**40), bias=st.sampled_from([(1, 1), (0.5, 2), (4, 0.25), (100, 0.01)]))  # fmt: skip
+@given(
+    seed=seeds,
+    n=sizes,
+    directed=st.booleans(),
+    weighted=st.booleans(),
+    density=st.sampled_from([0, 0.1, 0.4]),
+    first=st.integers(0, 2**40),
+    bias=st.sampled_from([(1, 1), (0.5, 2), (4, 0.25), (100, 0.01)]),
+)
 @settings(deadline=None, max_examples=60)
-def test_walks_follow_edges_and_end_only_at_sinks(random_graph, seed, n, directed, weighted, density, first, bias):
+def test_walks_follow_edges_and_end_only_at_sinks(
+    random_graph, seed, n, directed, weighted, density, first, bias
+):
     graph = random_graph(seed, n, directed=directed, weighted=weighted, density=density)
     matrix = _dense(graph)
     for w, walk in enumerate(_sample(graph, _plan(seed, 8, *bias), first, 20)):
@@ -148,28 +167,29 @@ def test_what_lies_beyond_the_end_is_left_alone():
     assert sorted(lengths) == [1, 2]
 
 
-# ------------------------------------------------------------------------------------------------- frequencies
+# ----------------------------------------------------------------------------------------- frequencies
+
+
+def _biases(matrix, p, q, previous, v):
+    """node2vec's α for every neighbour of v after previous → v, as in its paper (previous None: no bias)."""
+    found = {}
+    for x in np.flatnonzero(matrix[v]).tolist():
+        near = previous is None or matrix[previous, x] > 0
+        found[x] = 1 / p if x == previous else 1.0 if near else 1 / q
+    return found
 
 
 def _step_probabilities(matrix, p, q, previous, v):
-    """node2vec's distribution of the step after previous → v (previous None: the first step), as in its paper."""
-    shares = {}
-    for x in np.flatnonzero(matrix[v]):
-        bias = 1.0
-        if previous is not None:
-            bias = 1 / p if x == previous else 1.0 if matrix[previous, x] else 1 / q
-        shares[int(x)] = matrix[v, x] * bias
-    total = sum(shares.values())
-    return {x: share / total for x, share in shares.items()}
+    """The exact distribution of the next node."""
+    shares = {x: matrix[v, x] * bias for x, bias in _biases(matrix, p, q, previous, v).items()}
+    return {x: share / sum(shares.values()) for x, share in shares.items()}
 
 
 def _acceptance(matrix, p, q, previous, v):
     """Chance that a proposal of the sampler is taken, the excess of the edge back apart."""
     ceiling = max(1, 1 / q)
-    return sum(
-        matrix[v, x] / matrix[v].sum() * min(ceiling, 1 / p if x == previous else 1 if matrix[previous, x] else 1 / q)
-        for x in np.flatnonzero(matrix[v])
-    ) / ceiling  # fmt: skip
+    biases = _biases(matrix, p, q, previous, v).items()
+    return sum(matrix[v, x] / matrix[v].sum() * min(ceiling, bias) / ceiling for x, bias in biases)
 
 
 def _small_graph(directed, weighted):
@@ -243,11 +263,17 @@ def test_first_order_steps_are_drawn_by_weight(weights):
         assert scipy.stats.binomtest(int(count), 40_000, chance).pvalue > UNLIKELY
 
 
-# ------------------------------------------------------------------------------------------------------ visits
+# ---------------------------------------------------------------------------------------------- visits
 
 
-@given(seed=seeds, n=sizes, directed=st.booleans(), weighted=st.booleans(), density=st.sampled_from([0, 0.1, 0.5]),
-       length=st.integers(1, 12))  # fmt: skip
+@given(
+    seed=seeds,
+    n=sizes,
+    directed=st.booleans(),
+    weighted=st.booleans(),
+    density=st.sampled_from([0, 0.1, 0.5]),
+    length=st.integers(1, 12),
+)
 @settings(deadline=None, max_examples=60)
 def test_first_order_visits_are_exact(random_graph, seed, n, directed, weighted, density, length):
     graph = random_graph(seed, n, directed=directed, weighted=weighted, density=density)
@@ -284,7 +310,7 @@ def test_visits_tick_between_parts(ring):
         assert len(ticks) == parts
 
 
-# ------------------------------------------------------------------------------------------------- alias tables
+# ---------------------------------------------------------------------------------------- alias tables
 
 
 def _implied(table: AliasTable):
@@ -310,10 +336,20 @@ def test_alias_table_is_exact(weights):
 
 @pytest.mark.parametrize(
     "weights",
-    [[3.0], [1.0, 0.0], [0.0, 1.0], [1.0] * 7, [0.0] * 50 + [1.0], [1.0] + [0.0] * 50,
-     10.0 ** np.linspace(-30, 30, 61), 10.0 ** np.linspace(30, -30, 61), 2.0 ** -np.arange(40), [1e300, 1e300, 1.0],
-     np.arange(10_000) ** 0.75, np.random.default_rng(0).pareto(0.8, 100_000)],
-)  # fmt: skip
+    [
+        [3.0],
+        [1.0, 0.0],
+        [0.0, 1.0],
+        [1.0] * 7,
+        [0.0] * 50 + [1.0],
+        [1.0] + [0.0] * 50,
+        10.0 ** np.linspace(-30, 30, 61),
+        10.0 ** np.linspace(30, -30, 61),
+        2.0 ** -np.arange(40),
+        np.arange(10_000) ** 0.75,
+        np.random.default_rng(0).pareto(0.8, 100_000),
+    ],
+)
 def test_alias_table_is_exact_for_uneven_weights(weights):
     _assert_alias_exact(weights)
 

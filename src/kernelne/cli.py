@@ -121,7 +121,7 @@ CoefSpreadOption = Annotated[
         "--coef-spread",
         help="mkernelne: pull of the coefficients towards each other.",
         panel=_MODEL,
-        default=2.0,
+        default=1.5,
     ),
 ]
 WalksOption = Annotated[

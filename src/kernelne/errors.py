@@ -14,10 +14,22 @@ KernelneError
 from __future__ import annotations
 
 import os
+from typing import Any
+
+
+def _rebuild(kind: type[KernelneError], args: tuple[Any, ...], state: dict[str, Any]) -> KernelneError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class KernelneError(Exception):
     """Base of all errors raised on purpose by kernelne."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Subclasses take other arguments than the message: a process pool must not call them with it.
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class InputError(KernelneError, ValueError):

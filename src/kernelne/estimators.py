@@ -204,7 +204,7 @@ class MKernelNE(_WalkEmbedder):
         *,
         kernels: Any = (("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0)),
         coef_l2: float = 0.02,
-        coef_spread: float = 2.0,
+        coef_spread: float = 1.5,
         dim: int = 128,
         walks_per_node: int = 80,
         walk_length: int = 10,

@@ -42,6 +42,7 @@ _HEADERS = {
     ("id1", "id2"),
     ("id_1", "id_2"),
 }
+_NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "vertex", "label"}
 _HINT_DATA = (
     "; networkx.write_edgelist(..., data=False) writes no attributes, data=['weight'] only the weight"
 )
@@ -112,7 +113,7 @@ def read_graph(
         names, or if they are not numbers where those of the next line are.
     weighted: whether the third field is a weight: False ignores it, True demands it, None takes it if there.
     nodes: ids to put first, in this order, with or without edges; or the path of a file of them: the first
-        field of each line, its header (if header is not False) a name above integers.
+        field of each line, its header (if header is not False) a name like `id` above integers.
     separator: the character between fields; None finds it from the first lines, " " is runs of blanks.
     drop_self_loops: leave edges from a node to itself out.
     """
@@ -304,7 +305,9 @@ def _node_layout(
         marks = [mark for mark in b"\t,;" if sample and all(len(_split(raw, mark)) > 1 for _, raw in sample)]
         separator = [*marks, WHITESPACE if edges is None else edges.separator][0]
     first = [fields[0] for fields in (_split(raw, separator) for _, raw in sample[:2]) if fields]
-    has_header = header is not False and len(first) == 2 and first[1].is_integer and not first[0].is_integer
+    # Only a usual name above integers: a node taken for a header would be lost.
+    named = len(first) == 2 and first[1].is_integer and first[0].text.lower() in _NODE_HEADERS
+    has_header = header is not False and named
     return _Layout(separator, 0, 1, False, sample[0][0] + 1 if has_header else 0)
 
 

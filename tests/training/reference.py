@@ -1,4 +1,4 @@
-"""What training tests share: the loop run on chosen walks, and the same walks trained by the float64 oracle."""
+"""What training tests share: the loop run on chosen walks, and the oracle on the same walks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from kernelne.objective import Gradients, WalkPairs, loss_and_gradients, walk_pa
 from kernelne.training.coefficients import Moments, n_sums
 from kernelne.training.config import TrainingConfig
 from kernelne.training.loop import Mixture, Scratch, Step, Tables, make_scratch, train_walks
-from kernelne.walks import NOISE, WalkPlan, alias_table, draw, draw_alias, sample_walks, stream_key, walk_graph
+from kernelne.walks import (
+    NOISE,
+    WalkPlan,
+    alias_table,
+    draw,
+    draw_alias,
+    sample_walks,
+    stream_key,
+    walk_graph,
+)
 
 
 def config(**changes: object) -> TrainingConfig:
@@ -54,8 +63,10 @@ class Problem:
         self.noise = alias_table(np.random.default_rng(self.seed).random(self.graph.n_nodes) + 0.1)
 
     @classmethod
-    def random(cls, graph: Graph, seed: int, dim: int, kernels: list[tuple[str, float]], **settings: object) -> Problem:
-        """Tables with entries of order 0.3, less when there are many: squared distances of order 3 at most."""
+    def random(
+        cls, graph: Graph, seed: int, dim: int, kernels: list[tuple[str, float]], **settings: object
+    ) -> Problem:
+        """Tables with entries of order 0.3, less when there are many: squared distances up to about 3."""
         rng = np.random.default_rng(seed)
         size = 0.3 * min(1.0, 4 / np.sqrt(dim))
         center, context = (rng.normal(0, size, (graph.n_nodes, dim)).astype(np.float32) for _ in range(2))
@@ -64,7 +75,17 @@ class Problem:
         return cls(graph, kernels, c.astype(float), center, context, seed=seed, **settings)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        shown = ("kernels", "coefficients", "length", "window", "n_shared", "n_negative", "l2", "seed", "bias")
+        shown = (
+            "kernels",
+            "coefficients",
+            "length",
+            "window",
+            "n_shared",
+            "n_negative",
+            "l2",
+            "seed",
+            "bias",
+        )
         settings = ", ".join(f"{name}={getattr(self, name)}" for name in shown)
         return f"<Problem: {self.graph}, dim={self.center.shape[1]}, {settings}>"
 
@@ -83,13 +104,17 @@ class Problem:
     def rate(self, walk: int) -> float:
         return self.rates[0] + (self.rates[1] - self.rates[0]) * walk / self.n_walks
 
-    def oracle(self, walk: int, center: NDArray[np.float64], context: NDArray[np.float64]) -> tuple[Gradients, Moments]:
+    def oracle(
+        self, walk: int, center: NDArray[np.float64], context: NDArray[np.float64]
+    ) -> tuple[Gradients, Moments]:
         """Gradients of one walk's loss, and the sums training collects of it: the loss without the decay."""
         pairs = self.draw(walk)
         _, gradients = loss_and_gradients(
             center, context, self.coefficients, self.kernels, pairs, l2=self.l2, coef_l2=0.0
         )
-        loss, _ = loss_and_gradients(center, context, self.coefficients, self.kernels, pairs, l2=0.0, coef_l2=0.0)
+        loss, _ = loss_and_gradients(
+            center, context, self.coefficients, self.kernels, pairs, l2=0.0, coef_l2=0.0
+        )
         D = ((context[pairs.contexts] - center[pairs.centers]) ** 2).sum(axis=1)
         k = np.array([KERNELS[name](D, sigma)[0] for name, sigma in self.kernels])
         linear, quadratic = k @ (pairs.weights * pairs.targets), (k * pairs.weights) @ k.T
@@ -109,7 +134,13 @@ class Problem:
             np.full((columns, dim), np.nan, np.float32), np.full(columns, -1),
         )  # fmt: skip
         step = Step(
-            self.window, self.n_negative, self.n_shared, np.float32(self.l2), *self.rates, self.n_walks, np.float32(1e6)
+            self.window,
+            self.n_negative,
+            self.n_shared,
+            np.float32(self.l2),
+            *self.rates,
+            self.n_walks,
+            np.float32(1e6),
         )
         mixture = Mixture(
             np.array([list(KERNELS).index(name) for name, _ in self.kernels]),

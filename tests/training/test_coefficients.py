@@ -1,4 +1,4 @@
-"""The step of the coefficients: the minimiser it says it is, the paper's step in the small, stable in the large."""
+"""The coefficients' step: the minimiser it claims, the paper's step in the small, stable in the large."""
 
 from __future__ import annotations
 
@@ -37,16 +37,26 @@ rates = st.sampled_from([1e-4, 0.025, 1.0])
 penalties = st.sampled_from([0.0, 0.1, 3.0])
 
 
-@given(seed=st.integers(0, 1000), n_kernels=st.integers(1, 5), rate=rates, coef_l2=penalties, coef_spread=penalties)
+@given(
+    seed=st.integers(0, 1000),
+    n_kernels=st.integers(1, 5),
+    rate=rates,
+    coef_l2=penalties,
+    coef_spread=penalties,
+)
 @settings(deadline=None, max_examples=60)
-def test_the_objective_is_flat_at_the_step(assert_gradient_matches_finite_diff, seed, n_kernels, rate, coef_l2, coef_spread):
+def test_the_objective_is_flat_at_the_step(
+    assert_gradient_matches_finite_diff, seed, n_kernels, rate, coef_l2, coef_spread
+):
     pairs = Pairs(seed, n_kernels)
     c = step_coefficients(pairs.start, pairs.moments(), rate, coef_l2, coef_spread)
     assert c.shape == (n_kernels,)
     assert_gradient_matches_finite_diff(
         lambda x: pairs.objective(x, rate, coef_l2, coef_spread), c, np.zeros(n_kernels), step=1e-3, atol=1e-6
     )
-    assert pairs.objective(c, rate, coef_l2, coef_spread) < pairs.objective(pairs.start, rate, coef_l2, coef_spread)
+    assert pairs.objective(c, rate, coef_l2, coef_spread) < pairs.objective(
+        pairs.start, rate, coef_l2, coef_spread
+    )
 
 
 @given(seed=st.integers(0, 1000), n_kernels=st.integers(1, 5), coef_l2=penalties, coef_spread=penalties)

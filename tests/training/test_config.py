@@ -22,7 +22,9 @@ def test_counts_are_whole_and_positive(name, value):
     assert error.value.name == name
 
 
-@pytest.mark.parametrize("name", ["p", "q", "learning_rate", "min_learning_rate", "l2", "coef_l2", "coef_spread"])
+@pytest.mark.parametrize(
+    "name", ["p", "q", "learning_rate", "min_learning_rate", "l2", "coef_l2", "coef_spread"]
+)
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "0.1", True, None])
 def test_numbers_are_finite_and_not_negative(name, value):
     with pytest.raises(ParameterError, match=re.escape(f"{name}={value!r}: must be a ")):

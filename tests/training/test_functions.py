@@ -1,4 +1,4 @@
-"""Kernels as the training loop compiles them, against the same functions in NumPy; exp and log by themselves."""
+"""Kernels as the training loop compiles them, against the same functions in NumPy; exp and log alone."""
 
 from __future__ import annotations
 

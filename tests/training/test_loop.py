@@ -52,7 +52,9 @@ def _assert_close_to_largest(found, exact, rounding=0.0):
 
 def _assert_step(found, before, exact, n_additions):
     """found − before against exact; every addition to a float32 table rounds."""
-    _assert_close_to_largest(found.astype(float) - before, exact, n_additions * 2.0**-24 * np.abs(found).max())
+    _assert_close_to_largest(
+        found.astype(float) - before, exact, n_additions * 2.0**-24 * np.abs(found).max()
+    )
 
 
 def _steps_by_row(steps, rows, n):
@@ -178,7 +180,9 @@ def test_a_single_node(loop, dim):
 @pytest.mark.parametrize("deferred", [False, True])
 def test_without_edges_nothing_is_trained(deferred):
     graph = Graph.from_scipy(np.zeros((5, 5)))
-    problem = Problem.random(graph, 2, 8, [("schoenberg", 1.0), ("gaussian", 1.0)], length=5, window=2, n_shared=3)
+    problem = Problem.random(
+        graph, 2, 8, [("schoenberg", 1.0), ("gaussian", 1.0)], length=5, window=2, n_shared=3
+    )
     tables, sums, n_bad = problem.train(0, 40, deferred=deferred)
     assert not sums.any()
     assert n_bad == 0
