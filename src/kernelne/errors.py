@@ -18,7 +18,7 @@ from typing import Any
 
 
 def _rebuild(kind: type[KernelneError], args: tuple[Any, ...], state: dict[str, Any]) -> KernelneError:
-    error = kind.__new__(kind, *args)
+    error: KernelneError = (OSError if issubclass(kind, OSError) else kind).__new__(kind)
     error.args = args
     error.__dict__.update(state)
     return error

@@ -44,7 +44,7 @@ def schoenberg(D: Any, sigma: Any) -> tuple[Any, Any]:
 
 
 def inverse_multiquadric(D: Any, sigma: Any) -> tuple[Any, Any]:
-    """k(D) = (1 + D/σ²)^−½, k′(D) = −½·k³/σ²."""
+    """k(D) = (1 + D/σ²)^−½, k′(D) = −½·k³/σ². Its tail is long: σ near 0.25 separates nodes, 1 hardly."""
     square = sigma * sigma
     value = ONE / np.sqrt(ONE + D / square)
     return value, -HALF * value * value * value / square
@@ -73,7 +73,7 @@ def check_kernels(
     if not pairs:
         raise ParameterError(parameter, kernels, "give at least one (name, sigma) pair")
     for name, sigma in pairs:
-        if name not in KERNELS:
+        if not isinstance(name, str) or name not in KERNELS:
             raise ParameterError(parameter, name, f"unknown kernel; known are {', '.join(KERNELS)}")
         if (
             isinstance(sigma, bool)

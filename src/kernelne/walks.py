@@ -136,10 +136,10 @@ def _probability(graph: Any, v: Any, position: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _bias(graph: Any, plan: Any, previous: Any, x: Any, ceiling: Any) -> Any:
-    """node2vec's α for stepping on to x, at most `ceiling`: back, near or away from the previous node."""
+def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
+    """node2vec's α for stepping on to x: back, near or away from the previous node."""
     if x == previous:
-        return min(plan.inverse_p, ceiling)
+        return plan.inverse_p
     return 1.0 if _find(graph, previous, x) >= 0 else plan.inverse_q
 
 
@@ -147,35 +147,37 @@ def _bias(graph: Any, plan: Any, previous: Any, x: Any, ceiling: Any) -> Any:
 def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: Any) -> Any:
     """Position of the next edge of a node2vec walk, by rejection: no table per edge.
 
-    The edge back is the only one whose bias can exceed max(1, 1/q); that excess is drawn for apart, so that a
-    small p costs no rejections. After many rejections the exact distribution is scanned instead.
+    A dart is thrown at the neighbours, each as wide as its probability and up to max(1, 1/q) high; it counts
+    when it lands below the bias. The edge back is the only one that can be higher: what stands above that
+    line is one more target beside the others, so that a small p costs no rejections. After many misses the
+    exact distribution is scanned instead.
     """
     counter = np.uint64(step) << _U32
     ceiling = max(1.0, plan.inverse_q)
     floor = min(1.0, plan.inverse_q)
+    back, excess = np.int64(-1), 0.0
     if plan.inverse_p > ceiling:
         back = _find(graph, v, previous)
         if back >= 0:
             excess = (plan.inverse_p - ceiling) * _probability(graph, v, back)
-            u = np.float64(draw(key, counter) >> _U32) * _UNIT
-            if u * (ceiling + excess) < excess:
-                return back
     for _ in range(_MAX_REJECTIONS):
         counter += np.uint64(1)
         bits = draw(key, counter)
+        height = np.float64(bits & _LOW) * _UNIT * (ceiling + excess)
+        if height >= ceiling:
+            return back
         position = _neighbour(graph, v, bits)
-        u = np.float64(bits & _LOW) * _UNIT * ceiling
         x = graph.neighbours[position]
-        if (u < floor and x != previous) or u < _bias(graph, plan, previous, x, ceiling):
+        if (height < floor and x != previous) or height < _bias(graph, plan, previous, x):
             return position
     total = 0.0
     for position in range(graph.offsets[v], graph.offsets[v + 1]):
-        bias = _bias(graph, plan, previous, graph.neighbours[position], ceiling)
+        bias = _bias(graph, plan, previous, graph.neighbours[position])
         total += bias * _probability(graph, v, position)
     target = np.float64(draw(key, counter + np.uint64(1)) >> _U32) * _UNIT * total
     chosen = graph.offsets[v]
     for position in range(graph.offsets[v], graph.offsets[v + 1]):
-        bias = _bias(graph, plan, previous, graph.neighbours[position], ceiling)
+        bias = _bias(graph, plan, previous, graph.neighbours[position])
         share = bias * _probability(graph, v, position)
         if share > 0.0:
             chosen = position

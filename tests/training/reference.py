@@ -71,7 +71,7 @@ class Problem:
         size = 0.3 * min(1.0, 4 / np.sqrt(dim))
         center, context = (rng.normal(0, size, (graph.n_nodes, dim)).astype(np.float32) for _ in range(2))
         # One kernel has coefficient 1; the values are float32 so that both sides compute with the same.
-        c = rng.uniform(-1, 1, len(kernels)).astype(np.float32) if len(kernels) > 1 else np.ones(1)
+        c = rng.uniform(-1, 1, len(kernels)).astype(np.float32)
         return cls(graph, kernels, c.astype(float), center, context, seed=seed, **settings)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -146,6 +146,7 @@ class Problem:
             np.array([list(KERNELS).index(name) for name, _ in self.kernels]),
             np.array([sigma for _, sigma in self.kernels], np.float32),
             self.coefficients.astype(np.float32),
+            learned=True,
         )
         sums = np.zeros((max(slots, 1), n_sums(n_kernels)))
         n_bad = train_walks(

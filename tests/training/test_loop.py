@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -99,6 +101,8 @@ def test_one_walk_is_one_step_of_the_oracle(random_graph, data, walk):
 @settings(deadline=None, max_examples=60)
 def test_walks_are_trained_one_after_another(random_graph, data, first, count):
     problem = data.draw(problems(random_graph))
+    # Steps on a handful of nodes are large enough to be chaotic, which would amplify the rounding.
+    problem = replace(problem, rates=tuple(rate / 20 for rate in problem.rates))
     tables, sums, _ = problem.train(first, first + count)
     center, context = problem.center.astype(float), problem.context.astype(float)
     n_pairs, loss = 0, 0.0
@@ -108,9 +112,8 @@ def test_walks_are_trained_one_after_another(random_graph, data, first, count):
         context -= problem.rate(walk) * gradients.context
         n_pairs += moments.n_pairs
         loss += moments.loss
-    # Large steps amplify rounding: compare where the tables went, not how.
     for found, exact in ((tables.center, center), (tables.context, context)):
-        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-3 * max(1, np.abs(exact).max()))
+        np.testing.assert_allclose(found, exact, rtol=0, atol=5e-5 * max(1, np.abs(exact).max()))
     assert sums[0, 0] == n_pairs
     assert sums[0, 1] == pytest.approx(loss, rel=1e-3, abs=1e-9)
 
@@ -197,7 +200,7 @@ def test_exploded_rows_are_counted(ring, table, bad):
     problem = Problem.random(ring, 2, 8, [("gaussian", 1.0)], length=5, window=2, n_shared=3)
     getattr(problem, table)[:, 3] = bad
     _, _, n_bad = problem.train(0, 1)
-    assert n_bad == (5 if table == "center" else 3)
+    assert n_bad == (5 if table == "center" else 5 + 3)  # the walk, and for the context its negatives
 
 
 def test_uniform_start_is_keyed_by_seed_and_row():

@@ -58,7 +58,7 @@ class Trained:
 
 def blocks(n_walks: int) -> Iterator[tuple[int, int]]:
     """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first."""
-    full = min(max(n_walks // _BLOCKS, 1), _LARGEST_BLOCK)
+    full = min(-(-n_walks // _BLOCKS), _LARGEST_BLOCK)
     first, size = 0, 1
     while first < n_walks:
         last = min(first + size, n_walks)
@@ -128,20 +128,22 @@ class _Trainer(ExitStack):
     def run(self, report: Report) -> Trained:
         history: dict[str, list[Any]] = {"walks": [], "loss": [], "learning_rate": [], "coefficients": []}
         for first, last in blocks(self.n_walks):
-            mixture = Mixture(self.kinds, self.sigmas, self.coefficients.astype(np.float32))
+            mixture = Mixture(
+                self.kinds, self.sigmas, self.coefficients.astype(np.float32), self.config.learn_coefficients
+            )
             sums, n_bad = (self._deterministic_block if self.config.deterministic else self._block)(
                 first, last, mixture
             )
             rate = self.config.learning_rate_at(last, self.n_walks)
             moments = Moments.unpack(sums, self.coefficients.size)
-            if self.config.learn_coefficients and moments.n_pairs:
-                self.coefficients = step_coefficients(
-                    self.coefficients, moments, rate, self.config.coef_l2, self.config.coef_spread
-                )
             if n_bad or not np.isfinite(sums).all():
                 raise DivergenceError(
                     f"training diverged between walks {first} and {last} of {self.n_walks}, at learning rate "
                     f"{rate:.3g}: lower learning_rate={self.config.learning_rate} or l2={self.config.l2}"
+                )
+            if self.config.learn_coefficients and moments.n_pairs:
+                self.coefficients = step_coefficients(
+                    self.coefficients, moments, rate, self.config.coef_l2, self.config.coef_spread
                 )
             loss = moments.loss / moments.n_pairs if moments.n_pairs else 0.0
             record = (last, loss, rate, self.coefficients)

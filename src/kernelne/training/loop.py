@@ -7,6 +7,7 @@ is computed from the values read at the walk's start.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, strea
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
 _compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST)
+
+#: float32 numbers left free on both sides of a scratch array.
+_APART = 1024
 
 #: Walks sampled together, so that their random memory accesses overlap.
 _BATCH = 16
@@ -68,6 +72,7 @@ class Mixture(NamedTuple):
     kinds: NDArray[np.int64]
     sigmas: Floats
     coefficients: Floats
+    learned: bool  # whether the sums for solving the coefficients are wanted
 
 
 class Scratch(NamedTuple):
@@ -103,7 +108,10 @@ def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratc
     rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
 
     def floats(*shape: int) -> Floats:
-        return np.zeros(shape, np.float32)
+        # LLVM checks at run time whether arrays are too near each other to be read and written in vectors, and
+        # takes sums in another order if so. Kept apart they never are: the bits do not depend on the heap.
+        size = math.prod(shape)
+        return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
 
     def numbers(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, np.int64)
@@ -157,6 +165,7 @@ for _kind, _function in enumerate(KERNELS.values()):
 def _weigh_pairs(length: Any, step: Any, s: Any) -> Any:
     """Weights, targets and pair counts for walks of this length; returns the number of pairs."""
     columns = s.D.shape[1]
+    s.D[:] = 0.0  # what a longer walk left there would be taken for distances
     s.weights[:] = 0.0
     s.targets[:] = 0.0
     s.pairs[:] = 0
@@ -221,7 +230,7 @@ def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
     D = s.D.reshape(-1)[:n]
     for q in range(mixture.kinds.size):
         _evaluate(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
-    if mixture.kinds.size > 1:
+    if mixture.learned or mixture.kinds.size > 1:
         _mix(n, mixture, s, sums)
     return _weigh(np.float32(-4.0) * rate, s.weights[:n], s.targets[:n], s.values[0, :n], s.slopes[0, :n], D)
 
@@ -241,6 +250,7 @@ def _read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) 
         s.center_decay[i] = decay * np.float32(s.pairs[i])
         s.context_decay[i] = s.center_decay[i]
         n_bad += not s.center_norms[i] < step.norm_limit  # so that NaN counts
+        n_bad += not s.context_norms[i] < step.norm_limit
     noise_decay = decay * np.float32(step.n_negative * n_pairs / step.n_shared)
     for t in range(length, length + step.n_shared):
         v = s.noise[b, t - length]

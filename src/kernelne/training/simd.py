@@ -177,7 +177,7 @@ def distances(typingctx: Any, A: Any, a_norms: Any, i: Any, B: Any, b_norms: Any
             dots = _shuffle(builder, tile, tile, list(range(r * TILE_COLUMNS, (r + 1) * TILE_COLUMNS)))
             a = _splat(builder, builder.load(builder.gep(a_norm, [at])), half)
             squares = builder.fadd(builder.fadd(a, b), builder.fmul(minus_two, dots))
-            # Rounding can leave a tiny negative number; "unordered" lets NaN through.
+            # Rounding can leave a tiny negative number. NaN is not less than zero: it stays to be seen.
             negative = builder.fcmp_ordered("<", squares, zero)
             start = builder.add(builder.mul(at, out_length), j)
             _store(builder, builder.select(negative, zero, squares), builder.gep(out_data, [start]), half)
