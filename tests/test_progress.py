@@ -1,0 +1,70 @@
+"""What a user sees of a long run: nothing at first, then a bar on a terminal or lines in a log."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from kernelne import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_lines_come_after_a_while_and_not_too_often(clock, monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with progress.reporting(True) as report:
+        for second in range(26):
+            clock[0] = second + 0.5
+            report(1000 * (second + 1), 100_000, 0.25)
+    lines = log.getvalue().splitlines()
+    assert len(lines) == 3
+    assert "2,000 of 100,000 walks" in lines[0]
+    assert "loss 0.2500" in lines[0]
+    assert "s left" in lines[0]
+
+
+@pytest.mark.parametrize("setting", [None, False])
+def test_silent_without_a_terminal_or_when_told(clock, monkeypatch, setting):
+    log = io.StringIO() if setting is None else Terminal()
+    monkeypatch.setattr(sys, "stderr", log)
+    with progress.reporting(setting) as report:
+        clock[0] = 60.0
+        report(1, 2, 0.5)
+    assert log.getvalue() == ""
+
+
+def test_a_bar_on_a_terminal(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.reporting(None) as report:
+        clock[0] = 0.5
+        report(1, 100, 0.5)
+        assert terminal.getvalue() == ""
+        clock[0] = 10.0
+        report(50, 100, 0.125)
+    text = terminal.getvalue()
+    assert "50%" in text
+    assert "loss 0.1250" in text
+    assert "5 walks/s" in text
+
+
+def test_a_function_is_called_as_it_is():
+    seen = []
+    with progress.reporting(lambda *args: seen.append(args)) as report:
+        report(1, 2, 0.5)
+    assert seen == [(1, 2, 0.5)]
