@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH := .venv-bench
 UV := $(shell command -v uv 2>/dev/null)
 # $(call install,ENVIRONMENT,PACKAGES)
 ifdef UV
@@ -31,5 +32,17 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+$(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(call install,$(BENCH),--upgrade "pip>=25.1")
+	$(call install,$(BENCH),--editable . -r benchmarks/requirements.txt)
+	touch $@
+
+# BENCH_ARGS="--graph FILE --labels FILE" takes a graph of yours; without, one is generated.
+bench: $(STAMP) $(BENCH)/.installed
+	$(BENCH)/bin/python benchmarks/peers.py $(BENCH_ARGS)
+	$(BENCH)/bin/python benchmarks/walks.py
+	$(BIN)/python benchmarks/scaling.py
+
 clean:
-	rm -rf $(VENV) .venv-bench demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -62,11 +62,18 @@ def peak_mb() -> float:
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
-    """Wall and CPU seconds (of all threads) of a block."""
+    """Wall and CPU seconds (of all threads) of a block, and CPU seconds of other processes meanwhile."""
     result: dict[str, float] = {}
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu, machine = time.perf_counter(), time.process_time(), _busy_seconds()
     yield result
     result |= {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+    result["others_cpu_seconds"] = max(0.0, _busy_seconds() - machine - result["cpu_seconds"])
+
+
+def _busy_seconds() -> float:
+    """CPU seconds the machine has spent on anything but waiting."""
+    user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 class Bench:
@@ -133,6 +140,14 @@ def save(args: argparse.Namespace, results: dict[str, Any]) -> None:
         f"\n{facts['cpu']}, {facts['cores']} cores, {facts['memory_gb']} GB, load "
         f"{facts['load_average'][0]:.1f}; commit {payload['commit']}, {payload['date'][:10]}; {args.output}"
     )
+
+
+def disturbed(runs: Iterable[dict[str, Any]]) -> str:
+    """How quiet the machine was: on two cores one busy neighbour can halve a program's speed."""
+    timed_runs = [r for r in runs if "others_cpu_seconds" in r]
+    # The machine's clock ticks every 10 ms, so short runs are given two ticks.
+    count = sum(r["others_cpu_seconds"] > 0.05 * r["seconds"] + 0.02 for r in timed_runs)
+    return f"Runs during which other processes took more than 5 % of a core: {count} of {len(timed_runs)}."
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import adapters
-from common import Bench, child_main, parser, peak_mb, save, spread, table, timed
+from common import Bench, child_main, disturbed, parser, peak_mb, save, spread, table, timed
 from generate import planted, power_law
 
 DIM = 128
@@ -191,6 +191,7 @@ def main() -> None:
         args.made_edges = result["n_edges"]
     print(f"threads: {args.threads} where not said otherwise; d = {DIM}; seconds: median (lowest–highest)\n")
     results = {name: PARTS[name](bench, args) for name in chosen}
+    print(disturbed(run for runs in results.values() for run in runs))
     save(args, {"parts": results})
 
 

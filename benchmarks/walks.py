@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import adapters
-from common import Bench, child_main, parser, save, spread, table, timed
+from common import Bench, child_main, disturbed, parser, save, spread, table, timed
 from generate import erdos_renyi
 
 WALKS, LENGTH = 10, 10
@@ -145,7 +145,10 @@ def main() -> None:
     print(f"Erdős–Rényi: {args.nodes:,} nodes, {len(edges):,} edges; {args.threads} threads\n")
     print(report(runs, args.threads))
     milliseconds = statistics.median(r["seconds"] for r in aliases) * 1000
-    print(f"\nkernelne's alias table of {ALIAS_NODES:,} nodes: {milliseconds:.0f} ms")
+    print(
+        f"\nkernelne's alias table of {ALIAS_NODES:,} nodes: {milliseconds:.0f} ms\n\n"
+        + disturbed(runs + aliases)
+    )
     save(args, {"edges": len(edges), "runs": runs, "alias": aliases})
 
 

@@ -110,7 +110,7 @@ class _Trainer(ExitStack):
         ]
         self.chunk = min(max(graph.n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
         self.tables = self._make_tables(center)
-        self.pool = self.enter_context(ThreadPoolExecutor(config.n_threads)) if config.n_threads > 1 else None
+        self.pool = self.enter_context(ThreadPoolExecutor(max(config.n_threads - 1, 1)))
 
     def _make_tables(self, center: NDArray[np.float32]) -> Tables:
         slots = self.chunk if self.config.deterministic else 0
@@ -158,10 +158,9 @@ class _Trainer(ExitStack):
         )
 
     def _each_thread(self, work: Callable[[int], Any]) -> list[Any]:
-        """work(0) … work(n_threads − 1), at once."""
-        if self.pool is None:
-            return [work(0)]
-        return list(self.pool.map(work, range(self.config.n_threads)))
+        """work(0) … work(n_threads − 1), at once; the first on this thread, which stays awake for the next."""
+        others = [self.pool.submit(work, part) for part in range(1, self.config.n_threads)]
+        return [work(0), *(other.result() for other in others)]
 
     def _train_part(
         self, part: int, first: int, last: int, mixture: Mixture, sums: NDArray[np.float64]

@@ -30,7 +30,7 @@ from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, strea
 #: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-_compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST)
+_compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
 
 #: float32 numbers left free on both sides of a scratch array.
 _APART = 1024
@@ -310,7 +310,7 @@ def _prefetch(b: Any, tables: Any, s: Any) -> None:
         prefetch_row(tables.context, s.noise[b, r])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
 def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,

@@ -11,7 +11,7 @@ from kernelne.training import cpu
 from kernelne.training.config import TrainingConfig
 
 #: Interpreter, libraries and compiled code.
-_PROCESS_BYTES = 200 * 2**20
+_PROCESS_BYTES = 270 * 2**20
 
 
 def run_bytes(graph: Graph, config: TrainingConfig) -> int:
