@@ -100,8 +100,10 @@ NOTES = {
     "grape": "DeepWalkSkipGramEnsmallen, center vectors; max_neighbours = n, for exact walks; learning rate "
     "its default, 0.01, and constant: it can only fall between epochs",
     "pecanpy+gensim": "FirstOrderUnweighted (walk_length=9: it counts steps); compiled walks kept, which "
-    "PecanPy compiles anew at each call; gensim's windows shrink at random, its default: of a walk's 90 "
-    "pairs it trains on 66 on average; sample=0, or it would skip frequent nodes",
+    "PecanPy compiles anew at each call; sample=0, or gensim would skip frequent nodes; windows of the same "
+    "width for every node, as in the other programs",
+    "pecanpy+gensim-shrunk": "the same with gensim's default, windows that shrink at random: of a walk's 90 "
+    "pairs it trains on 66 on average",
 }
 
 

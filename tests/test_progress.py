@@ -26,12 +26,14 @@ def test_lines_come_after_a_while_and_not_too_often(clock, monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", log)
     with progress.reporting(True) as report:
+        clock[0] = 60.0  # a minute of compiling is no part of the speed
         for second in range(26):
-            clock[0] = second + 0.5
+            clock[0] += 1.0
             report(1000 * (second + 1), 100_000, 0.25)
     lines = log.getvalue().splitlines()
     assert len(lines) == 3
-    assert "2,000 of 100,000 walks" in lines[0]
+    assert "2,000 of 100,000 walks  1,000 walks/s" in lines[0]
+    assert "98 s left" in lines[0]
     assert "loss 0.2500" in lines[0]
     assert "s left" in lines[0]
 
@@ -55,10 +57,10 @@ def test_a_bar_on_a_terminal(clock, monkeypatch):
         clock[0] = 0.5
         report(1, 100, 0.5)
         assert terminal.getvalue() == ""
-        clock[0] = 10.0
-        report(50, 100, 0.125)
+        clock[0] = 10.5
+        report(51, 100, 0.125)
     text = terminal.getvalue()
-    assert "50%" in text
+    assert "51%" in text
     assert "loss 0.1250" in text
     assert "5 walks/s" in text
 
@@ -68,3 +70,15 @@ def test_a_function_is_called_as_it_is():
     with progress.reporting(lambda *args: seen.append(args)) as report:
         report(1, 2, 0.5)
     assert seen == [(1, 2, 0.5)]
+
+
+def test_a_long_wait_for_the_first_block_is_explained(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(progress, "_BEFORE_EXPLAINING", 0.01)
+    with progress.reporting(True) as report:
+        deadline = progress.time.monotonic() + 10
+        while not log.getvalue() and progress.time.monotonic() < deadline:
+            progress.time.sleep(0.01)
+        report(1, 2, 0.5)
+    assert log.getvalue().startswith("preparing: compiling")

@@ -158,7 +158,7 @@ class _Trainer(ExitStack):
         )
 
     def _each_thread(self, work: Callable[[int], Any]) -> list[Any]:
-        """work(0) … work(n_threads − 1), at once; the first on this thread, which stays awake for the next."""
+        """work(0) … work(n_threads − 1) at once, the first on this thread, which so stays awake."""
         others = [self.pool.submit(work, part) for part in range(1, self.config.n_threads)]
         return [work(0), *(other.result() for other in others)]
 
