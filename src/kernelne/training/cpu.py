@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
+from kernelne.training.barrier import make_barrier
 from kernelne.training.coefficients import Moments, n_sums, step_coefficients
 from kernelne.training.config import TrainingConfig
 from kernelne.training.loop import (
@@ -26,9 +27,9 @@ from kernelne.training.loop import (
     Scratch,
     Step,
     Tables,
-    apply_steps,
     fill_uniform,
     make_scratch,
+    train_chunks,
     train_walks,
 )
 from kernelne.walks import AliasTable, WalkGraph, WalkPlan, alias_table, expected_visits, walk_graph
@@ -162,47 +163,33 @@ class _Trainer(ExitStack):
         others = [self.pool.submit(work, part) for part in range(1, self.config.n_threads)]
         return [work(0), *(other.result() for other in others)]
 
-    def _train_part(
-        self, part: int, first: int, last: int, mixture: Mixture, sums: NDArray[np.float64]
-    ) -> Any:
-        """A thread's share of walks first … last − 1; sums go to row `part`, or walk − first if deferred."""
-        n_threads = self.config.n_threads
-        cuts = [first + (last - first) * x // n_threads for x in (part, part + 1)]
-        slot = cuts[0] - first if self.tables.deferred else 0
-        return train_walks(
-            cuts[0], cuts[1], self.graph, self.plan, self.noise, self.step, mixture, self.tables, slot,
-            self.scratch[part], sums if self.tables.deferred else sums[part : part + 1],
-        )  # fmt: skip
-
     def _block(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
-        sums = np.zeros((self.config.n_threads, n_sums(self.coefficients.size)))
-        n_bad = self._each_thread(lambda part: self._train_part(part, first, last, mixture, sums))
-        return sums.sum(axis=0), sum(n_bad)
+        """Train on walks first … last − 1: their sums, and how many rows were seen to have exploded."""
+        n_threads = self.config.n_threads
+        sums = np.zeros((n_threads, n_sums(self.coefficients.size)))
+
+        def work(part: int) -> Any:
+            low, high = (first + (last - first) * x // n_threads for x in (part, part + 1))
+            return train_walks(
+                low, high, self.graph, self.plan, self.noise, self.step, mixture, self.tables, 0,
+                self.scratch[part], sums[part : part + 1],
+            )  # fmt: skip
+
+        n_bad = sum(self._each_thread(work))
+        return sums.sum(axis=0), n_bad
 
     def _deterministic_block(
         self, first: int, last: int, mixture: Mixture
     ) -> tuple[NDArray[np.float64], int]:
-        total, n_bad = np.zeros(n_sums(self.coefficients.size)), 0
-        for start in range(first, last, self.chunk):
-            sums, bad = self._deterministic_chunk(start, min(start + self.chunk, last), mixture)
-            total += sums
-            n_bad += bad
-        return total, n_bad
+        n_threads = self.config.n_threads
+        sums, barrier = np.zeros(n_sums(self.coefficients.size)), make_barrier()
+        chunk_sums = np.zeros((self.chunk, sums.size))
 
-    def _deterministic_chunk(
-        self, first: int, last: int, mixture: Mixture
-    ) -> tuple[NDArray[np.float64], int]:
-        tables = self.tables
-        tables.center_rows.fill(-1)
-        tables.context_rows.fill(-1)
-        sums = np.zeros((last - first, n_sums(self.coefficients.size)))
-        n_bad = self._each_thread(lambda part: self._train_part(part, first, last, mixture, sums))
+        def work(part: int) -> Any:
+            return train_chunks(
+                part, n_threads, barrier, first, last, self.graph, self.plan, self.noise, self.step, mixture,
+                self.tables, self.scratch[part], chunk_sums, sums,
+            )  # fmt: skip
 
-        def apply(part: int) -> None:
-            apply_steps(tables.center, tables.center_steps, tables.center_rows, part, self.config.n_threads)
-            apply_steps(
-                tables.context, tables.context_steps, tables.context_rows, part, self.config.n_threads
-            )
-
-        self._each_thread(apply)
-        return sums.sum(axis=0), sum(n_bad)
+        n_bad = sum(self._each_thread(work))
+        return sums, n_bad

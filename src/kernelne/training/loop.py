@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelne.kernels import KERNELS
 from kernelne.training import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
+from kernelne.training.barrier import wait_for_all
 from kernelne.training.simd import (
     TILE_COLUMNS,
     TILE_ROWS,
@@ -348,13 +349,47 @@ def train_walks(
     return n_bad
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@_compiled
 def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
     """Add the steps whose row belongs to this part, in their order."""
     for e in range(rows.size):
         row = rows[e]
         if row >= 0 and row % n_parts == part:
-            table[row] += steps[e]
+            for k in range(table.shape[1]):
+                table[row, k] += steps[e, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
+def train_chunks(
+    part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
+    step: Any, mixture: Any, tables: Any, s: Any, chunk_sums: Any, sums: Any,
+) -> Any:  # fmt: skip
+    """One thread's part of walks first … last − 1, in chunks of as many walks as `chunk_sums` has rows.
+
+    All threads compute the steps of a chunk from the same tables, then each adds those of its own rows. What
+    comes out does not depend on how many threads there are.
+    """
+    chunk, rows, columns, n_bad = chunk_sums.shape[0], s.center_rows.size, s.context_rows.size, 0
+    for start in range(first, last, chunk):
+        size = min(chunk, last - start)
+        low, high = size * part // n_parts, size * (part + 1) // n_parts
+        chunk_sums[low:high] = 0.0
+        tables.center_rows[low * rows : high * rows] = -1
+        tables.context_rows[low * columns : high * columns] = -1
+        n_bad += train_walks(
+            start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, chunk_sums
+        )
+        wait_for_all(barrier, n_parts)
+        apply_steps(tables.center, tables.center_steps, tables.center_rows[: size * rows], part, n_parts)
+        apply_steps(
+            tables.context, tables.context_steps, tables.context_rows[: size * columns], part, n_parts
+        )
+        if part == 0:
+            for w in range(size):
+                for x in range(sums.size):
+                    sums[x] += chunk_sums[w, x]
+        wait_for_all(barrier, n_parts)
+    return n_bad
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
