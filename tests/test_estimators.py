@@ -13,6 +13,8 @@ from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, Paramete
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
 FAST = {"dim": 5, "walks_per_node": 3, "n_threads": 1, "random_state": 3}
+# Three walks a node leave a mixture where it started, and the estimator says so.
+pytestmark = pytest.mark.filterwarnings("ignore:the loss:UserWarning")
 MODELS = [KernelNE(**FAST), MKernelNE(**FAST)]
 
 
@@ -24,7 +26,8 @@ def test_fit_sets_what_it_says(model):
     assert model.embedding_.dtype == np.float32
     assert model.center_ is model.embedding_
     assert model.coefficients_.shape == (len(model.kernels_),)
-    assert set(model.history_) == {"walks", "loss", "learning_rate", "coefficients"}
+    assert set(model.history_) == {"walks", "pairs", "loss", "learning_rate", "coefficients"}
+    assert 0 < model.loss_ < 4
     assert model.history_["walks"][-1] == 18
     assert model.graph_.nodes.tolist() == list(range(6))
     np.testing.assert_array_equal(model.fit_transform(EDGES), model.embedding_)
@@ -121,7 +124,7 @@ def test_random_state():
 
 def test_isolated_nodes_are_warned_of_and_stay_finite():
     graph = Graph.from_edges(["a"], ["b"], nodes=["lonely"])
-    with pytest.warns(UserWarning, match="1 of 3 nodes have no neighbours"):
+    with pytest.warns(UserWarning, match="1 of 3 nodes have no edges"):
         model = KernelNE(**FAST).fit(graph)
     assert np.isfinite(model.embedding_).all()
     assert np.abs(model.to_embedding()["lonely"]).max() <= 0.5 / 5
@@ -164,3 +167,29 @@ def test_quiet_when_not_a_terminal(capfd):
 def test_memory_is_predicted_before_anything_is_allocated():
     with pytest.raises(InputError, match=r"dim=2000000000: .* GiB .* would fit"):
         KernelNE(dim=2_000_000_000).fit(EDGES)
+
+
+def test_a_sink_that_others_lead_to_is_not_isolated():
+    graph = Graph.from_edges([0, 1], [1, 2], directed=True)
+    KernelNE(**FAST | {"walks_per_node": 400}).fit(graph)
+
+
+def test_the_loss_is_that_of_the_last_walks_with_pairs():
+    # The walks that start at the sink have no pairs; whether the last is one of them must not matter.
+    graph = Graph.from_edges([0, 1], [1, 2], directed=True)
+    losses = [
+        KernelNE(**FAST | {"walks_per_node": 200, "random_state": s}).fit(graph).loss_ for s in range(8)
+    ]
+    assert min(losses) > 0.1
+    assert max(losses) < 2 * min(losses)
+
+
+def test_nothing_to_learn_is_warned_of():
+    with pytest.warns(UserWarning, match="no walk had two nodes"):
+        model = KernelNE(**FAST, walk_length=1).fit(EDGES)
+    assert model.to_embedding().provenance["loss"] is None
+
+
+def test_next_to_nothing_learned_is_warned_of():
+    with pytest.warns(UserWarning, match="all alike"):
+        MKernelNE(**FAST).fit(np.random.default_rng(0).integers(0, 300, (3000, 2)))

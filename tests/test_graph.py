@@ -416,3 +416,17 @@ def test_as_graph_takes_what_it_says():
 def test_as_graph_refuses_the_rest(obj, message):
     with pytest.raises(InputError, match=message):
         as_graph(obj)
+
+
+def test_a_small_symmetric_array_is_ambiguous():
+    path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    with pytest.raises(InputError, match=r"three weighted edges or a matrix"):
+        as_graph(path)
+    assert as_graph(np.array([[0, 1, 5], [1, 2, 6], [2, 0, 7]])).n_edges == 3
+
+
+def test_names_and_weights_in_one_object_array():
+    table = np.array([["a", "b", 0.5], ["b", "c", 2]], dtype=object)
+    graph = as_graph(table)
+    assert graph.nodes.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(graph.weights, [0.5, 0.5, 2.0, 2.0])

@@ -23,6 +23,7 @@ LAYERS = [
     {"estimators"},
     {"summary", "demo"},
     {"cli"},
+    {"__main__"},
 ]
 
 

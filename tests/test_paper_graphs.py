@@ -1,4 +1,4 @@
-"""On the paper's graphs, where their folder is given: what is read, and that the models learn what they should."""
+"""On the paper's graphs, where their folder is given: what is read, and what the models learn."""
 
 from __future__ import annotations
 

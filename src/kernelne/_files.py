@@ -136,4 +136,7 @@ def _exists_error(path: PathLike) -> InputError:
 
 def _output_error(path: PathLike, error: OSError) -> OutputError:
     reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
+    folder = Path(path).parent
+    if isinstance(error, FileNotFoundError) and not folder.exists():
+        reason = f"there is no folder {folder}"
     return OutputError(f"{os.fspath(path)}: cannot be written: {reason}")

@@ -24,6 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 _INTERRUPTED = 128 + signal.SIGINT
@@ -164,7 +165,14 @@ DeterministicOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int | None, _option("--random-state", "--seed", help="Seed.", panel=_TRAINING, default="a new one")
+    int | None,
+    _option(
+        "--random-state",
+        "--seed",
+        help="Seed; repeats on one thread, or with --deterministic.",
+        panel=_TRAINING,
+        default="a new one",
+    ),
 ]
 OutputOption = Annotated[
     Path,
@@ -230,26 +238,44 @@ def embed(
     random_state: SeedOption = None,
 ) -> None:
     """Embed the nodes of a graph and write the vectors, node ids and provenance to a file."""
-    from kernelne.embedding import check_save
+    given = dict(locals())
+    from kernelne._inputs import check_input
+    from kernelne.embedding import check_ids, check_save
     from kernelne.io import read_graph
 
-    given = dict(locals())
     estimator = _estimator(given)
+    for path in (graph, nodes):
+        if path is not None:
+            check_input(path)
+            if output.exists() and output.samefile(path):
+                raise ParameterError("--output", str(output), "is the input; give another name")
     check_save(output, overwrite)
     loaded = read_graph(
         graph, directed=directed, header=header, weighted=weighted, nodes=nodes, separator=separator,
         drop_self_loops=drop_self_loops,
     )  # fmt: skip
     estimator.set_params(progress=not quiet)
+    check_ids(loaded.nodes, output)
     estimator.check(loaded)
+    if not quiet:
+        print(_told(loaded), file=sys.stderr)
     _State.begun = True
     estimator.fit(loaded)
     estimator.to_embedding().save(output, overwrite=overwrite)
     if not quiet:
         print(
             f"{output}: {loaded.n_nodes:,} nodes × {estimator.dim}, {type(estimator).__name__}, "
-            f"loss {estimator.history_['loss'][-1]:.4f}, seed {estimator.seed_}, {estimator.seconds_:.1f} s"
+            f"loss {estimator.loss_:.4f}, seed {estimator.seed_}, {estimator.seconds_:.1f} s"
         )
+
+
+def _told(graph: Any) -> str:
+    """What was read, in a line that shows a header or a separator gone wrong."""
+    row = int((graph.degrees > 0).argmax())
+    first = ""
+    if graph.neighbours.size:
+        first = f", such as {graph.nodes[row]} – {graph.nodes[graph.neighbours[graph.offsets[row]]]}"
+    return repr(graph).strip("<>") + first
 
 
 def _estimator(given: dict[str, Any]) -> Any:
@@ -297,9 +323,14 @@ def info(
     header: HeaderOption = None,
     separator: SeparatorOption = None,
     drop_self_loops: LoopsOption = False,
+    model: ModelOption = "mkernelne",
+    dim: DimOption = None,
+    walks_per_node: WalksOption = None,
+    walk_length: LengthOption = None,
+    n_threads: ThreadsOption = None,
 ) -> None:
-    """Say what a graph is like, and the memory and time that embedding it with the defaults would take."""
-    from kernelne.estimators import MKernelNE
+    """Say what a graph is like, and the memory and time that embedding it would take."""
+    config = _estimator(dict(locals())).config()
     from kernelne.io import read_graph
     from kernelne.summary import summarise
 
@@ -307,8 +338,10 @@ def info(
         graph, directed=directed, header=header, weighted=weighted, nodes=nodes, separator=separator,
         drop_self_loops=drop_self_loops,
     )  # fmt: skip
+    if not as_json:
+        print(_told(loaded), file=sys.stderr)
     _State.begun = True
-    facts = summarise(loaded, MKernelNE().config())
+    facts = summarise(loaded, config)
     if as_json:
         print(json.dumps(facts))
         return
@@ -349,6 +382,8 @@ def _run(args: list[str] | None) -> int:
     except typer.Exit as exit_:
         return exit_.exit_code
     except _UsageError as error:
+        if not error.format_message():  # type: ignore[attr-defined]
+            return 2  # no arguments at all: the help has been shown
         print(f"error: {error.format_message()} (see --help)", file=sys.stderr)  # type: ignore[attr-defined]
         return 2
     except (KeyboardInterrupt, typer.Abort):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,20 +35,26 @@ def digits_graph() -> tuple[Graph, NDArray[np.int64]]:
     return Graph.from_scipy(near.maximum(near.T)), digits.target.astype(np.int64)
 
 
-def draw_map(
-    vectors: NDArray[np.float32], labels: NDArray[np.int64], title: str, path: Path, overwrite: bool
-) -> None:
-    """A 2-D map of the vectors (t-SNE) as a PNG, coloured by label."""
+def _figure() -> Any:
+    """An empty matplotlib figure that needs no screen."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError("matplotlib", "plot") from None
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def draw_map(
+    vectors: NDArray[np.float32], labels: NDArray[np.int64], title: str, path: Path, overwrite: bool
+) -> None:
+    """A 2-D map of the vectors (t-SNE) as a PNG, coloured by label."""
     from sklearn.manifold import TSNE
 
     flat = TSNE(init="pca", random_state=_SEED, max_iter=500, n_jobs=-1).fit_transform(vectors)
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure()
     axes: Any = figure.add_subplot()
     for label in np.unique(labels):
         chosen = flat[labels == label]
@@ -62,6 +71,7 @@ def draw_map(
 
 def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: None) -> None:
     """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
+    _figure()  # if it is missing, say so before the work
     folder.mkdir(parents=True, exist_ok=True)
     edges, vectors, picture = folder / "digits.edges", folder / "digits.safetensors", folder / "digits.png"
     check_output(edges, overwrite)
@@ -97,6 +107,9 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
     for path in (edges, vectors, picture):
         print(f"             {path}")
-    print("Next       kernelne info", edges)
-    print(f"           kernelne embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg")
-    print("           python -c \"from kernelne import Embedding; print(Embedding.load('%s')[0])\"" % vectors)  # noqa: UP031
+    found = shutil.which("kernelne")
+    command = "kernelne" if found else os.path.relpath(sys.argv[0])
+    print(f"Next       {command} info {edges}")
+    print(f"           {command} embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg")
+    if not found:
+        print("           (without the path after: . .venv/bin/activate)")

@@ -45,6 +45,11 @@ def check_save(path: PathLike, overwrite: bool = False) -> None:
         check_output(file, overwrite)
 
 
+def check_ids(nodes: NDArray[Any], path: PathLike) -> None:
+    """Raise now what `Embedding.save` would raise for these ids in the format of `path`."""
+    _formats.check_ids(nodes, path)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Embedding:
     """Vectors of nodes, looked up by node id: `embedding[id]`, `embedding[[id, id]]`, `id in embedding`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import secrets
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelne._version import __version__
 from kernelne.embedding import Embedding
 from kernelne.errors import ParameterError
-from kernelne.graph import Graph, as_graph
+from kernelne.graph import Graph, as_graph, count_isolated
 from kernelne.kernels import check_kernels
 from kernelne.progress import Progress, reporting
 from kernelne.training import cpu
@@ -58,17 +59,13 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         """
         config = self.config()
         checked = self.check(graph, config)
-        n_isolated = int((checked.degrees == 0).sum())
+        n_isolated = count_isolated(checked)
         if n_isolated:
-            warnings.warn(
-                f"{n_isolated} of {checked.n_nodes} nodes have no neighbours to walk to: "
-                "unless others lead to them, their vectors stay at the random start",
-                UserWarning,
-                stacklevel=2,
-            )
+            _warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
         with reporting(self.progress) as report:
             trained = cpu.train(checked, config, report)
+        _warn_of_little(trained.loss, config)
         self.seconds_ = time.perf_counter() - start
         self.graph_: Graph = checked
         self.seed_ = config.seed
@@ -78,6 +75,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self.embedding_ = self.center_
         self.coefficients_ = trained.coefficients
         self.history_ = trained.history
+        self.loss_ = trained.loss
         self._provenance = asdict(config) | {"model": type(self).__name__}
         return self
 
@@ -125,7 +123,8 @@ class KernelNE(_WalkEmbedder):
     embedding_: float32 (n, dim); row i belongs to graph_.nodes[i]. Here the center table.
     center_, context_: float32 (n, dim), the two tables as trained.
     coefficients_: float64 (number of kernels,).
-    history_: arrays by name, an entry for every block of walks: walks, loss, learning_rate, coefficients.
+    history_: arrays by name, an entry for every block: walks, pairs, loss, learning_rate, coefficients.
+    loss_: per pair, over the last walks.
     graph_, kernels_, seed_, seconds_: what was trained on, with what, from which seed, how long.
 
     Examples
@@ -249,6 +248,22 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def _warn_of_little(loss: float, config: TrainingConfig) -> None:
+    """Say so when nothing, or next to nothing, was learned."""
+    if math.isnan(loss):
+        _warn("no walk had two nodes to pair: the vectors are the random start")
+    # A constant kernel of 1/(1 + n_negative) scores this: pull and push cancel, and the decay wins.
+    elif loss > 0.999 * config.n_negative / (1 + config.n_negative):
+        _warn(
+            f"the loss, {loss:.4f}, is that of vectors which are all alike: too few walks for a small graph, "
+            "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
+        )
+
+
 def _seed(random_state: Any) -> int:
     """64 bits from whatever scikit-learn users pass as random_state."""
     if random_state is None:
@@ -283,7 +298,7 @@ def _provenance(estimator: _WalkEmbedder) -> dict[str, Any]:
         },
         "backend": "cpu",
         "seconds": round(estimator.seconds_, 3),
-        "loss": float(estimator.history_["loss"][-1]),
+        "loss": None if math.isnan(estimator.loss_) else estimator.loss_,
         "versions": {
             "kernelne": __version__,
             "numpy": np.__version__,

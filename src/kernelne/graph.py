@@ -228,6 +228,18 @@ def as_graph(obj: Any) -> Graph:
         return Graph.from_networkx(obj)
     if isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.shape[1] in (2, 3):
         ids, weights = obj[:, :2], obj[:, 2] if obj.shape[1] == 3 else None
+        if (
+            obj.shape == (3, 3)
+            and obj.dtype.kind in "bif"
+            and not (obj - obj.T).any()
+            and not np.diag(obj).any()
+        ):
+            raise InputError(
+                "a symmetric array of shape (3, 3) may be three weighted edges or a matrix of three nodes: "
+                "pass Graph.from_edges(...), or scipy.sparse.csr_array(array)"
+            )
+        if weights is not None and obj.dtype == object:
+            weights = weights.tolist()
         # One float array for ids and weights is common: take the ids where they are exact integers.
         if weights is not None and obj.dtype.kind == "f":
             if not (np.isfinite(ids) & (np.abs(ids) < 2**53) & (ids == np.floor(ids))).all():
@@ -243,6 +255,13 @@ def as_graph(obj: Any) -> Graph:
             return Graph.from_edges(*(columns or ([], [])))
     shape = f" of shape {obj.shape}" if isinstance(obj, np.ndarray) else ""
     raise InputError(f"cannot make a graph of a {type(obj).__name__}{shape}: accepted is {_ACCEPTED}")
+
+
+def count_isolated(graph: Graph) -> int:
+    """Nodes that no edge leaves or reaches."""
+    alone = graph.degrees == 0
+    alone[graph.neighbours] = False
+    return int(alone.sum())
 
 
 def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, drop_self_loops: bool) -> Graph:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from kernelne.graph import Graph
+from kernelne.graph import Graph, count_isolated
 from kernelne.training.config import TrainingConfig
 from kernelne.training.resources import check_memory, run_bytes, run_seconds
 
@@ -17,8 +17,6 @@ def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
     degrees = graph.degrees
     n_components, component = connected_components(graph.to_scipy(), directed=False)
     rows = np.repeat(np.arange(graph.n_nodes), degrees)
-    reached = np.zeros(graph.n_nodes, bool)
-    reached[graph.neighbours] = True
     check_memory(graph, config)
     return {
         "nodes": graph.n_nodes,
@@ -28,7 +26,8 @@ def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
         "ids": "integers" if graph.nodes.dtype != object else "strings",
         "components": int(n_components),
         "largest_component": int(np.bincount(component).max()),
-        "isolated_nodes": int(((degrees == 0) & ~reached).sum()),
+        "isolated_nodes": count_isolated(graph),
+        "nodes_without_successors": int((degrees == 0).sum()),
         "self_loops": int((rows == graph.neighbours).sum()),
         "degree_min": int(degrees.min()),
         "degree_median": float(np.median(degrees)),

@@ -44,6 +44,9 @@ _LARGEST_BLOCK = 65_536
 _NODES_PER_CHUNK_WALK = 32
 _LARGEST_CHUNK = 1024
 
+#: The loss of a run is that of its last walks.
+_LAST_SHARE = 0.05
+
 Report = Callable[[int, int, float], None]
 
 
@@ -55,6 +58,7 @@ class Trained:
     context: NDArray[np.float32]
     coefficients: NDArray[np.float64]
     history: dict[str, NDArray[Any]]
+    loss: float  # per pair, over the last walks; NaN if there was no pair
 
 
 def blocks(n_walks: int) -> Iterator[tuple[int, int]]:
@@ -71,6 +75,15 @@ def train(graph: Graph, config: TrainingConfig, report: Report = lambda done, to
     """Train on `graph`; `report(walks done, walks in all, loss per pair)` is called after every block."""
     with _Trainer(graph, config) as trainer:
         return trainer.run(report)
+
+
+def _last_loss(history: dict[str, NDArray[Any]]) -> float:
+    """Loss per pair over the last walks: at least `_LAST_SHARE` of all, in blocks that had pairs."""
+    walks, pairs = history["walks"], history["pairs"]
+    counted = (walks > (1 - _LAST_SHARE) * walks[-1]) & (pairs > 0)
+    if not counted.any():
+        counted = pairs > 0
+    return float(np.average(history["loss"][counted], weights=pairs[counted])) if counted.any() else np.nan
 
 
 class _Trainer(ExitStack):
@@ -127,7 +140,8 @@ class _Trainer(ExitStack):
         )
 
     def run(self, report: Report) -> Trained:
-        history: dict[str, list[Any]] = {"walks": [], "loss": [], "learning_rate": [], "coefficients": []}
+        names = ("walks", "pairs", "loss", "learning_rate", "coefficients")
+        history: dict[str, list[Any]] = {name: [] for name in names}
         for first, last in blocks(self.n_walks):
             mixture = Mixture(
                 self.kinds, self.sigmas, self.coefficients.astype(np.float32), self.config.learn_coefficients
@@ -146,17 +160,13 @@ class _Trainer(ExitStack):
                 self.coefficients = step_coefficients(
                     self.coefficients, moments, rate, self.config.coef_l2, self.config.coef_spread
                 )
-            loss = moments.loss / moments.n_pairs if moments.n_pairs else 0.0
-            record = (last, loss, rate, self.coefficients)
+            loss = moments.loss / moments.n_pairs if moments.n_pairs else np.nan
+            record = (last, moments.n_pairs, loss, rate, self.coefficients)
             for values, value in zip(history.values(), record, strict=True):
                 values.append(value)
             report(last, self.n_walks, loss)
-        return Trained(
-            self.tables.center,
-            self.tables.context,
-            self.coefficients,
-            {name: np.array(values) for name, values in history.items()},
-        )
+        arrays = {name: np.array(values) for name, values in history.items()}
+        return Trained(self.tables.center, self.tables.context, self.coefficients, arrays, _last_loss(arrays))
 
     def _each_thread(self, work: Callable[[int], Any]) -> list[Any]:
         """work(0) … work(n_threads − 1) at once, the first on this thread, which so stays awake."""
