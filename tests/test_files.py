@@ -219,7 +219,7 @@ class TestAheadOfTime:
         assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
     def test_missing_folder(self, tmp_path, check):
-        with pytest.raises(OutputError, match=os.strerror(errno.ENOENT)):
+        with pytest.raises(OutputError, match=f"there is no folder {tmp_path / 'missing'}"):
             check(tmp_path / "missing" / "out", False)
 
     def test_file_in_place_of_the_folder(self, tmp_path, check):

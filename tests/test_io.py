@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import re
 import tempfile
 import warnings
 from pathlib import Path
@@ -83,9 +84,42 @@ def test_separators_are_found_in_spite_of_ids(read):
     assert read("a,1\tb\n", separator="\t").nodes.tolist() == ["a,1", "b"]
     assert read("a,1 b\n", separator=" ").nodes.tolist() == ["a,1", "b"]
     assert read("a|b\nc|d\n", separator="|").nodes.tolist() == ["a", "b", "c", "d"]
+    assert read("a,1 b;2\n", separator="space").nodes.tolist() == ["a,1", "b;2"]
+    for name, mark in {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";"}.items():
+        assert read(f"New York{mark}b\n", separator=name).nodes.tolist() == ["New York", "b"]
     for bad in ("", "ab", '"', "é", "\n"):
-        with pytest.raises(ParameterError, match="separator="):
+        with pytest.raises(ParameterError, match=r"separator=.* one of \\t, tab, comma, semicolon, space"):
             read("1 2\n", separator=bad)
+
+
+def test_marks_inside_quotes_do_not_separate(read):
+    for line in ('a,"b\tc"', 'a,"b;c"', 'a,"b c"'):
+        assert read(f"{line}\n", name="g.csv").nodes.tolist() == ["a", line[3:-1]]
+
+
+@pytest.mark.parametrize("between", [" ; ", ";", "\t", " "])
+def test_decimal_commas_are_told(read, between):
+    for header in ("", between.join(["left", "right", "score"]) + "\n"):
+        lines = [between.join(fields) for fields in (("TP53", "MDM2", "0,5"), ("TP53", "ATM", "12,25"))]
+        content = header + "\n".join(lines)
+        fails(read, content, "expected a weight.*; decimal comma. write 0.5", 1 + bool(header), lines[0])
+        assert read(content, weighted=False).nodes.tolist() == ["ATM", "MDM2", "TP53"]
+    first = between.join(["a", "b", "0,5"])
+    fails(read, f"{first}\n{between.join('cd1')}\n", "decimal comma", 1, first)
+
+
+def test_too_many_columns_name_a_way_out(read):
+    for mark, command in {
+        ",": "cut -d, -f1,2,4",
+        ";": "cut -d';' -f1,2,4",
+        "\t": "cut -f1,2,4",
+        " ": "awk '{print $1, $2, $4}'",
+    }.items():
+        for last in {",": ("5", "binds to"), " ": ("5",)}.get(mark, ("5", "0,5")):
+            line = mark.join(["a", "b", "x", last])
+            message = f"expected 2 or 3 fields .*keep the two or three wanted.*: {re.escape(command)} .found"
+            fails(read, f"{line}\n{line}\n", message, 1, line)
+    fails(read, "a|b|x|5\n", r"cut -d'\|' -f1,2,4", 1, "a|b|x|5", separator="|")
 
 
 edge_lists = st.one_of(
@@ -196,15 +230,63 @@ def test_headers_can_be_forced(read):
     assert read("a b\nc d\n", header=True).nodes.tolist() == ["c", "d"]
     assert read("source target\n1 2\n", header=False).nodes.tolist() == ["1", "2", "source", "target"]
     fails(read, "a b w\nc d 1\n", "expected a weight", 1, "a b w", header=False)
-    fails(read, "source target\n", "no edges in the file: its one line was taken for a header", None)
+    fails(read, "source target\n", r"taken for a header, header=False \(--no-header\)", None)
     assert read("source target\n", header=False).n_edges == 1
+
+
+def test_the_third_column_tells_a_header_whether_it_is_read_or_not(read):
+    for weighted in (None, False, True):
+        graph = read("protein1,protein2,combined_score\nA,B,900\nC,B,150\n", weighted=weighted)
+        assert graph.nodes.tolist() == ["A", "B", "C"]
+    for missing in ("NA", "nan", "-inf", "", "?", "1,5"):  # no name: the edge is not lost
+        assert read(f"a;b;{missing}\nc;d;1\n", weighted=False).n_edges == 2
+        fails(read, f"a;b;{missing}\nc;d;1\n", "expected a weight", 1, f"a;b;{missing}")
+    assert read("a b x\nc d 1\ne f y\ng h z\n", weighted=False).n_edges == 4
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "protein1,protein2",
+        "geneA,geneB",
+        "Gene_A,Gene_B",
+        "Protein A,Protein B",
+        "interactor_a,interactor_b",
+        "TF,target",
+        "regulator,target",
+        "Gene symbol,Partner",
+        "pos-x,pos-y",
+    ],
+)
+def test_an_edge_that_may_be_a_header_is_kept_with_a_warning(read, names, tmp_path):
+    shown = names.replace(",", ", ")
+    message = rf"g\.csv:2: '{shown}' was read as an edge; .* pass header=True \(--header\)$"
+    content = f"# c\n{names}\nTP53,MDM2\nTP53,ATM\n"
+    with pytest.warns(UserWarning, match=message) as caught:
+        graph = read(content, name="g.csv")
+    assert caught[0].filename == __file__
+    assert graph.n_edges == 3
+    with pytest.warns(UserWarning, match="was read as an edge"):
+        read(content.replace("\n", ",x\n"), weighted=False)
+    first, second = names.split(",")
+    assert read(content, header=False).n_edges == 3
+    assert read(content, header=True).n_edges == 2
+    assert read(content + f"{second},ATM\n").n_edges == 4  # used again: an id
+    assert read(content, nodes=[first]).n_edges == 3
+    write_graph(graph, tmp_path / "back.csv")
+    assert read_graph(tmp_path / "back.csv").fingerprint == graph.fingerprint
+
+
+def test_a_common_edge_gets_no_warning(read):
+    for line in ("a b", "TP53 MDM2", "p1 p2", "01 02", "gene1 gene3", "id_x9 other"):
+        assert read(f"{line}\nx y\n").n_edges == 2
 
 
 def test_weights(read):
     assert read("1 2 3\n2 1 .25\n").weights.tolist() == [3.25, 3.25]
     assert read("1 2 3\n2 1 x\n", weighted=False).weights is None
     assert read("1 2 1\n", weighted=True).weights.tolist() == [1, 1]
-    fails(read, "# c\n1 2\n", r"expected 3 fields \(weighted=True\)", 2, "1 2", weighted=True)
+    fails(read, "# c\n1 2\n", r"expected 3 fields \(weighted=True, --weighted\)", 2, "1 2", weighted=True)
     for bad in (
         "nan",
         "inf",
@@ -228,7 +310,7 @@ def test_weights(read):
             3,
             f"4 5 {bad}",
         )
-    fails(read, "1,2,3\n4,5,\n", "expected a weight", 2, "4,5,")
+    fails(read, "1,2,3\n4,5,\n", r"weighted=False \(--unweighted\) ignores", 2, "4,5,")
     with pytest.warns(UserWarning, match="weight zero dropped: 2") as caught:
         graph = read("1 2 0\n2 3 0.0\n3 4 1\n")
     assert len(caught) == 1
@@ -312,12 +394,35 @@ def test_what_is_not_text_is_refused(read):
     fails(read, b"1 2\n3 4\n5 \x00\n", "not UTF-8 text", 3, "5 \x00")
     fails(read, b"1 2\n\n\xff\xfe 4\n", "not UTF-8 text", 3, "\\xff\\xfe 4")
     fails(read, "# café\n1 2\n".encode("latin-1"), "not UTF-8 text", 1, "# caf\\xe9")
-    fails(read, "1 2\n3 4\n".encode("utf-16"), "not UTF-8 text", 1, "\\xff\\xfe1\x00 \x002\x00")
     late = b"1 2\n" * (_tokens.BUFFER // 2) + b"\x80 1\n"
     fails(read, late, "not UTF-8 text", _tokens.BUFFER // 2 + 1, "\\x80 1")
     fails(read, "1 2\n3 4\r5 6\n", "a carriage return inside a line", 2, "3 4\r5 6")
-    with pytest.raises(FileFormatError, match="not UTF-8"):
-        read(gzip.compress(b"1 2\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04 1 2\n", "is an Excel or zip file: save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is an old Excel file: save it as CSV"),
+        (gzip.compress(b"1 2\n"), r"is compressed by gzip: name it graph\.txt\.gz$"),
+        (zstd(b"1 2\n"), r"is compressed by zstd: name it graph\.txt\.zst$"),
+        (b"\xff\xfe" + "1 2\n".encode("utf-16-le"), "is UTF-16: save it as UTF-8"),
+        (b"\xfe\xff" + "1 2\n".encode("utf-16-be"), "is UTF-16: save it as UTF-8"),
+        (b"%PDF-1.7\n1 2\n", "is a PDF file"),
+        (b"\n<!DOCTYPE html>\n<html>", "is a web page"),
+        (b"\xef\xbb\xbf<HTML>\n", "is a web page"),
+        (b'<?xml version="1.0"?>\n<graphml>\n', "is an XML file"),
+    ],
+)
+def test_other_kinds_of_files_are_recognised(read, content, message, tmp_path):
+    fails(read, content, message, None)
+    (tmp_path / "nodes.txt").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"nodes\.txt: is "):
+        read("1 2\n", nodes=tmp_path / "nodes.txt")
+
+
+def test_zstd_may_start_with_a_frame_to_skip(read):
+    assert read(b"\x50\x2a\x4d\x18\x01\0\0\0x" + zstd(b"1 2\n"), name="g.txt.zst").n_edges == 1
 
 
 def test_empty_files(read):
@@ -339,8 +444,10 @@ def test_compressed_files(read, suffix, compress):
     assert read(packed, name=name).fingerprint == graph.fingerprint
     half = data.index(b"\n", len(data) // 2) + 1
     assert read(compress(data[:half]) + compress(data[half:]), name=name).fingerprint == graph.fingerprint
-    for broken in (packed[: len(packed) // 2], packed[:-1], packed[:7], packed + b"garbage", b"1 2\n3 4\n"):
+    for broken in (packed[: len(packed) // 2], packed[:-1], packed[:7], packed + b"garbage"):
         fails(read, broken, "corrupt or truncated", None, name=name)
+    for other in (b"1 2\n3 4\n", b"1"):
+        fails(read, other, "is not a (gzip|zstd) file, in spite of its name", None, name=name)
 
 
 def test_paths(read, tmp_path):
@@ -464,7 +571,9 @@ def test_writing_in_blocks(tmp_path):
 
 def test_isolated_nodes_are_left_out_with_a_warning(tmp_path):
     graph = Graph.from_edges(["1"], ["2"], nodes=["x", "y", "2"], directed=True)
-    with pytest.warns(UserWarning, match=r"2 nodes without edges are left out.*nodes=\) brings them back"):
+    with pytest.warns(
+        UserWarning, match=r"2 nodes without edges are left out.*nodes=\) \(--nodes\) brings them back"
+    ):
         write_graph(graph, tmp_path / "g.txt")
     assert read_graph(tmp_path / "g.txt", directed=True).nodes.tolist() == ["1", "2"]
     back = read_graph(tmp_path / "g.txt", directed=True, nodes=graph.nodes)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from kernelne._inputs import check_input
+from kernelne._inputs import check_compressed, check_input, check_start
 from kernelne.errors import FileFormatError
 
 WHITESPACE = 0  # in place of a separator byte: any run of spaces and tabs
@@ -39,6 +39,8 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], in
     storage = bytearray(BUFFER + 1)
     buffer, view = np.frombuffer(storage, np.uint8), memoryview(storage)
     compression = compression_of(path)
+    if compression is not None:
+        check_compressed(path, compression)
     filled = 0
     start = None
     with pa.input_stream(os.fspath(path), compression=compression) as stream:
@@ -59,6 +61,7 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], in
                     filled += 1
                 stop = filled
             if start is None:
+                check_start(path, bytes(storage[: min(filled, 64)]))
                 start = len(BOM_UTF8) if storage.startswith(BOM_UTF8) else 0
             if stop > start:
                 yield buffer, start, stop

@@ -79,7 +79,13 @@ HeaderOption = Annotated[
     ),
 ]
 SeparatorOption = Annotated[
-    str | None, _option("--separator", help="Between columns.", panel=_READING, default="found out")
+    str | None,
+    _option(
+        "--separator",
+        help="Between columns: a character, or its name (tab, comma …).",
+        panel=_READING,
+        default="found out",
+    ),
 ]
 LoopsOption = Annotated[
     bool, _option("--drop-self-loops", help="Leave out edges from a node to itself.", panel=_READING)

@@ -14,60 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kernelne import _tokens
+from kernelne import _sniff, _tokens
 from kernelne._files import atomic_output
 from kernelne._ids import id_column, plain_integers, read_ids
 from kernelne._tokens import WHITESPACE
-from kernelne.errors import FileFormatError, InputError, ParameterError
+from kernelne.errors import FileFormatError, InputError
 from kernelne.graph import Graph, graph_from_columns
 
 _SUFFIXES = (".txt", ".tsv", ".csv", ".edges", ".edgelist")
 _SAMPLE = 100  # data lines looked at to find the separator
 _WRITE_BLOCK = 1 << 18  # edges
-_SEPARATORS = {ord("\t"): "tabs", ord(","): "commas", ord(";"): "semicolons", WHITESPACE: "blanks"}
 # What would not come back as it is from an unquoted field.
 _NEEDS_QUOTES = r'^$|^[ #%\x{FEFF}]| $|[\t,;"]'
-_HEADERS = {
-    ("source", "target"),
-    ("source_id", "target_id"),
-    ("src", "dst"),
-    ("src", "dest"),
-    ("from", "to"),
-    ("fromnodeid", "tonodeid"),
-    ("start", "end"),
-    ("head", "tail"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-}
 _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "vertex", "label"}
 _HINT_DATA = (
     "; networkx.write_edgelist(..., data=False) writes no attributes, data=['weight'] only the weight"
 )
-_HINT_WEIGHT = "; weighted=False ignores the third column"
+_HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
 _EMPTY = pa.scalar("", pa.large_string())
-
-
-@dataclass(frozen=True)
-class _Field:
-    text: str
-    quoted: bool
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether the field is an int64 in its one plain spelling, in quotes or not."""
-        return bool(_tokens.parse_integer(*self._bytes)[0])
-
-    @property
-    def is_number(self) -> bool:
-        return not np.isnan(_tokens.parse_number(*self._bytes))
-
-    @property
-    def _bytes(self) -> tuple[NDArray[np.uint8], int, int]:
-        data = bytearray(self.text.encode())
-        return np.frombuffer(data or bytearray(1), np.uint8), 0, len(data)
 
 
 @dataclass(frozen=True)
@@ -82,7 +46,7 @@ class _Layout:
 
     @property
     def between(self) -> str:
-        return _SEPARATORS.get(self.separator, repr(chr(self.separator)))
+        return _sniff.SEPARATORS.get(self.separator, repr(chr(self.separator)))
 
 
 def read_graph(
@@ -110,18 +74,16 @@ def read_graph(
     ----------
     directed: whether a line is an arc from source to target.
     header: whether the first data line names the columns. None: it does if its fields are a usual pair of
-        names, or if they are not numbers where those of the next line are.
+        names, or if they are not numbers where those below are; if it only might, it is an edge, with a
+        warning.
     weighted: whether the third field is a weight: False ignores it, True demands it, None takes it if there.
     nodes: ids to put first, in this order, with or without edges; or the path of a file of them: the first
         field of each line, its header (if header is not False) a name like `id` above integers.
-    separator: the character between fields; None finds it from the first lines, " " is runs of blanks.
+    separator: the character between fields, or tab, comma, semicolon or space; None finds it from the first
+        lines, " " is runs of blanks.
     drop_self_loops: leave edges from a node to itself out.
     """
-    if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\n\r\0"#%'):
-        raise ParameterError(
-            "separator", separator, "one ASCII character, such as ',' or '\\t'; ' ' for blanks"
-        )
-    given = None if separator is None else WHITESPACE if separator == " " else ord(separator)
+    given = _sniff.read_separator(separator)
     _check_suffix(path)
     sample = _sample(path)
     layout = _edge_layout(path, sample, given, header, weighted) if sample else None
@@ -148,12 +110,30 @@ def read_graph(
     if not len(sources) and (ids is None or not len(ids)):
         only_header = layout is not None and header is None
         taken = (
-            ": its one line was taken for a header, header=False reads it as an edge" if only_header else ""
+            ": its one line was taken for a header, header=False (--no-header) reads it as an edge"
+            if only_header
+            else ""
         )
         raise FileFormatError(path, f"no edges in the file{taken}")
+    if header is None and layout is not None and layout.first_line == sample[0][0]:
+        _warn_of_names(path, layout.first_line, sources, targets, ids)
     table = {"nodes": empty if ids is None else ids, "sources": sources, "targets": targets}
     del columns, edges, sources, targets
     return graph_from_columns(table, weights, directed, drop_self_loops)
+
+
+def _warn_of_names(path: str | os.PathLike[str], line: int, sources: Any, targets: Any, nodes: Any) -> None:
+    """Warn if the first edge may be the names of the columns: it looks so, and its ids come nowhere else."""
+    first = [sources[0].as_py(), targets[0].as_py()]
+    if not isinstance(first[0], str) or not _sniff.like_names(*first):
+        return
+    columns = [c for c in (sources, targets, nodes) if c is not None and not pa.types.is_integer(c.type)]
+    if all(sum(pc.sum(pc.equal(c, name)).as_py() or 0 for c in columns if len(c)) == 1 for name in first):
+        warnings.warn(
+            f"{os.fspath(path)}:{line}: {', '.join(first)!r} was read as an edge; if it names the columns, "
+            "pass header=True (--header)",
+            stacklevel=3,
+        )
 
 
 def write_graph(graph: Graph, path: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -175,7 +155,7 @@ def write_graph(graph: Graph, path: str | os.PathLike[str], overwrite: bool = Fa
     if n_isolated := int(np.count_nonzero(isolated)):
         warnings.warn(
             f"{n_isolated} nodes without edges are left out of {os.fspath(path)}: "
-            "read_graph(..., nodes=) brings them back",
+            "read_graph(..., nodes=) (--nodes) brings them back",
             stacklevel=2,
         )
     with atomic_output(path, overwrite) as temporary:
@@ -183,8 +163,11 @@ def write_graph(graph: Graph, path: str | os.PathLike[str], overwrite: bool = Fa
         with pa.output_stream(str(temporary), compression=compression) as out:
             for number, lines in enumerate(blocks):
                 if number == 0:
-                    first_two = [_split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[:2]]
-                    if _is_header(first_two, graph.weights is not None):
+                    first_two = [
+                        _sniff.split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[:2]
+                    ]
+                    first_ids = (first_two[0][0].text, first_two[0][1].text)
+                    if _sniff.is_header(first_two) or _sniff.like_names(*first_ids):
                         # Without a true header the reader would take the first edge for one.
                         names = ["source", "target", "weight"][: len(first_two[0])]
                         out.write(separator.join(names).encode() + b"\n")
@@ -257,18 +240,6 @@ def _sample(path: str | os.PathLike[str]) -> list[tuple[int, bytes]]:
     return sample
 
 
-def _split(raw: bytes, separator: int) -> list[_Field]:
-    """Fields of a line; none if a quote is wrong."""
-    data = np.frombuffer(bytearray(raw), np.uint8)
-    found = np.empty((_tokens.MAX_FIELDS, 3), np.int64)
-    count = _tokens.split_line(data, 0, len(data), separator, found)
-    fields = []
-    for left, right, quoted in found[: max(count, 0)].tolist():
-        text = raw[left:right].decode()
-        fields.append(_Field(text.replace('""', '"') if quoted else text, bool(quoted)))
-    return fields
-
-
 def _edge_layout(
     path: str | os.PathLike[str],
     sample: Sequence[tuple[int, bytes]],
@@ -280,20 +251,22 @@ def _edge_layout(
     if separator is None:
         for number, candidate in sample:
             # Attributes hold commas: to go by those would give ids that are no ids.
-            if [field.text[0] for field in _split(candidate, WHITESPACE)][2:3] == ["{"]:
+            if [field.text[0] for field in _sniff.split(candidate, WHITESPACE)][2:3] == ["{"]:
                 expected = "expected 2 or 3 fields" + _HINT_DATA
                 raise FileFormatError(path, expected, line=number, text=_tokens.text_of(candidate))
-        separator = _find_separator([raw for _, raw in sample])
-    fields = _split(raw, separator)
+        separator = _sniff.find_separator([raw for _, raw in sample])
+    fields = _sniff.split(raw, separator)
     layout = _Layout(separator, len(fields), 2, len(fields) == 3 and weighted is not False, line)
     if not fields:
         raise _line_error(path, _tokens.BAD_QUOTE, layout, line, _tokens.text_of(raw))
-    wanted = "3 fields (weighted=True)" if weighted else "2 or 3 fields"
+    wanted = "3 fields (weighted=True, --weighted)" if weighted else "2 or 3 fields"
     if len(fields) not in ((3,) if weighted else (2, 3)):
         expected = f"expected {wanted} between {layout.between}, a source, a target and a weight"
+        if len(fields) > 3:
+            expected += f": keep the two or three wanted, for example with: {_sniff.cut_command(separator)}"
         raise FileFormatError(path, expected, line=line, text=_tokens.text_of(raw))
     if header is None:
-        header = _is_header([_split(raw, separator) for _, raw in sample[:2]], layout.weighted)
+        header = _sniff.is_header([_sniff.split(raw, separator) for _, raw in sample])
     return replace(layout, first_line=line + header)
 
 
@@ -302,42 +275,15 @@ def _node_layout(
 ) -> _Layout:
     """Layout of a file of ids: separated like the edges unless every line has a tab, comma or semicolon."""
     if separator is None:
-        marks = [mark for mark in b"\t,;" if sample and all(len(_split(raw, mark)) > 1 for _, raw in sample)]
+        marks = [
+            mark for mark in b"\t,;" if sample and all(len(_sniff.split(raw, mark)) > 1 for _, raw in sample)
+        ]
         separator = [*marks, WHITESPACE if edges is None else edges.separator][0]
-    first = [fields[0] for fields in (_split(raw, separator) for _, raw in sample[:2]) if fields]
+    first = [fields[0] for fields in (_sniff.split(raw, separator) for _, raw in sample[:2]) if fields]
     # Only a usual name above integers: a node taken for a header would be lost.
     named = len(first) == 2 and first[1].is_integer and first[0].text.lower() in _NODE_HEADERS
     has_header = header is not False and named
     return _Layout(separator, 0, 1, False, sample[0][0] + 1 if has_header else 0)
-
-
-def _find_separator(lines: Sequence[bytes]) -> int:
-    """The separator that splits most lines into as many fields, 2 or 3, as the first line."""
-
-    def score(separator: int) -> int:
-        rows = [_split(raw, separator) for raw in lines]
-        if len(rows[0]) not in (2, 3):
-            return 0
-        # Two tabs in a row rather align columns than leave one empty.
-        full = (all(f.text or f.quoted for f in row) or separator != ord("\t") for row in rows)
-        return sum(whole and len(row) == len(rows[0]) for whole, row in zip(full, rows, strict=True))
-
-    best = max(_SEPARATORS, key=score)
-    if score(best):
-        return best
-    return next((mark for mark in b"\t,;" if mark in lines[0]), WHITESPACE)
-
-
-def _is_header(rows: Sequence[Sequence[_Field]], weighted: bool) -> bool:
-    """Whether the first of the first two data lines names the columns."""
-    first = rows[0]
-    if tuple(field.text.lower() for field in first[:2]) in _HEADERS:
-        return True
-    if len(rows) < 2 or len(rows[1]) != len(first):
-        return False
-    if weighted and rows[1][2].is_number and not first[2].is_number:
-        return True
-    return all(b.is_integer and not a.is_integer for a, b in zip(first[:2], rows[1][:2], strict=True))
 
 
 def _read_columns(
@@ -392,8 +338,10 @@ def _column(chunks: list[Any]) -> Any:
 def _line_error(
     path: str | os.PathLike[str], status: int, layout: _Layout, line: int, text: str
 ) -> FileFormatError:
-    third = _split(text.encode(), layout.separator)[2:3]
+    third = _sniff.split(text.encode(), layout.separator)[2:3]
     hint = _HINT_DATA if third and third[0].text.startswith("{") else ""
+    if third and third[0].has_decimal_comma:
+        hint = f"; decimal comma? write {third[0].text.replace(',', '.')}"
     expected = {
         _tokens.N_FIELDS: f"expected {layout.n_fields} fields between {layout.between} as before{hint}",
         _tokens.EMPTY_ID: "expected an id, found an empty field",

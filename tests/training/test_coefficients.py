@@ -115,3 +115,21 @@ def test_moments_are_unpacked_from_the_flat_layout(n_kernels):
     assert (moments.n_pairs, moments.loss) == (7.0, 3.5)
     np.testing.assert_array_equal(moments.linear, linear)
     np.testing.assert_array_equal(moments.quadratic, quadratic)
+
+
+@given(seed=st.integers(0, 1000), n_kernels=st.integers(1, 5), floor=st.floats(-2, 3))
+@settings(deadline=None, max_examples=60)
+def test_a_floor_under_the_sum_is_kept_at_the_least_cost(seed, n_kernels, floor):
+    """Above the floor nothing changes; on it, the gradient is the same for all coefficients (Lagrange)."""
+    pairs = Pairs(seed, n_kernels)
+    rate, coef_l2, coef_spread = 0.025, 0.1, 0.4
+    free = step_coefficients(pairs.start, pairs.moments(), rate, coef_l2, coef_spread)
+    c = step_coefficients(pairs.start, pairs.moments(), rate, coef_l2, coef_spread, floor)
+    if free.sum() >= floor:
+        np.testing.assert_array_equal(c, free)
+        return
+    assert c.sum() == pytest.approx(floor, abs=1e-9)
+    m = pairs.moments()
+    pull = 2 * m.quadratic @ c - 2 * m.linear
+    gradient = rate * (pull + m.n_pairs * (coef_l2 * c + coef_spread * (c - c.mean()))) + c - pairs.start
+    np.testing.assert_allclose(gradient, gradient.mean(), atol=1e-6 * max(1, np.abs(gradient).max()))

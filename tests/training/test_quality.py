@@ -66,3 +66,17 @@ def test_planted_groups_are_found(partition, model, deterministic):
     changes = MODELS[model] | {"dim": 32, "walks_per_node": 150, "deterministic": deterministic}
     assert _score(_untrained(graph, changes | {"walks_per_node": 1}), labels) < 0.3
     assert _score(train(graph, config(**changes)).center, labels) > 0.85
+
+
+def test_vectors_come_apart_where_structure_is_weak():
+    """Preferential attachment has hubs and no groups: a mixture without a floor under its sum collapses."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    sources = np.repeat(np.arange(5, n), 5)
+    targets = (rng.random(sources.size) ** 2 * sources).astype(np.int64)
+    graph = Graph.from_edges(sources, targets, drop_self_loops=True)
+    kernels = (("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0))
+    trained = train(graph, config(kernels=kernels, learn_coefficients=True, dim=32, walks_per_node=80))
+    norms = np.linalg.norm(trained.center, axis=1)
+    assert norms.mean() > 0.3
+    assert trained.loss < 0.83

@@ -10,6 +10,10 @@ whatever the number of pairs, and the sums can be merged between threads, device
 narrow kernel fits the pairs of a walk more closely than a wide one, so plain ridge drifts to narrow mixtures,
 whose small vectors classify worse once many labels are known; drawing the cᵢ towards each other keeps the
 wide kernels in play.
+
+So is a floor under Σc. While all vectors are alike every kᵢ is 1, and the best sum is 1/(1 + n_negative):
+there pull and push cancel, only the decay is left, and on graphs of weak structure the vectors shrink to
+nothing. A third above that point the push wins, and the vectors come apart.
 """
 
 from __future__ import annotations
@@ -18,6 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: The floor under Σc, in units of 1/(1 + n_negative).
+FLOOR = 4 / 3
 
 
 class Moments(NamedTuple):
@@ -41,10 +48,17 @@ def n_sums(n_kernels: int) -> int:
 
 
 def step_coefficients(
-    coefficients: NDArray[np.float64], moments: Moments, rate: float, coef_l2: float, coef_spread: float
+    coefficients: NDArray[np.float64],
+    moments: Moments,
+    rate: float,
+    coef_l2: float,
+    coef_spread: float,
+    floor: float = -np.inf,
 ) -> NDArray[np.float64]:
-    """The coefficients (K,) after a block: η = `rate`, β = `coef_l2`, γ = `coef_spread`."""
+    """The coefficients (K,) after a block: η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
     one = np.eye(coefficients.size)
     penalty = coef_l2 * one + coef_spread * (one - 1 / coefficients.size)
     system = one + rate * (2 * moments.quadratic + moments.n_pairs * penalty)
-    return np.asarray(np.linalg.solve(system, coefficients + 2 * rate * moments.linear), np.float64)
+    free = np.linalg.solve(system, coefficients + 2 * rate * moments.linear)
+    lifting = np.linalg.solve(system, np.ones(coefficients.size))
+    return np.asarray(free + lifting * max(floor - free.sum(), 0.0) / lifting.sum(), np.float64)

@@ -20,7 +20,7 @@ from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
 from kernelne.training.barrier import make_barrier
-from kernelne.training.coefficients import Moments, n_sums, step_coefficients
+from kernelne.training.coefficients import FLOOR, Moments, n_sums, step_coefficients
 from kernelne.training.config import TrainingConfig
 from kernelne.training.loop import (
     Mixture,
@@ -158,7 +158,12 @@ class _Trainer(ExitStack):
                 )
             if self.config.learn_coefficients and moments.n_pairs:
                 self.coefficients = step_coefficients(
-                    self.coefficients, moments, rate, self.config.coef_l2, self.config.coef_spread
+                    self.coefficients,
+                    moments,
+                    rate,
+                    self.config.coef_l2,
+                    self.config.coef_spread,
+                    FLOOR / (1 + self.config.n_negative),
                 )
             loss = moments.loss / moments.n_pairs if moments.n_pairs else np.nan
             record = (last, moments.n_pairs, loss, rate, self.coefficients)
