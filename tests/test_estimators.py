@@ -165,7 +165,7 @@ def test_quiet_when_not_a_terminal(capfd):
 
 
 def test_memory_is_predicted_before_anything_is_allocated():
-    with pytest.raises(InputError, match=r"dim=2000000000: .* GiB .* would fit"):
+    with pytest.raises(InputError, match=r"dim=2000000000, .* GiB .* would fit"):
         KernelNE(dim=2_000_000_000).fit(EDGES)
 
 

@@ -15,7 +15,7 @@ SOURCE = Path(kernelne.__file__).parent
 
 #: Each layer may import from those before it and from itself.
 LAYERS = [
-    {"errors", "_version"},
+    {"errors", "_version", "_jit"},
     {"_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
     {"_formats", "graph", "objective", "evaluation"},
     {"embedding", "io", "walks"},

@@ -8,10 +8,11 @@ long (4 million edges).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from kernelne._jit import cached
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _sum_up(offsets):  # type: ignore[no-untyped-def]
     """Make row offsets of the row sizes in `offsets[1:]`, in place; returns where to write in each row."""
     for row in range(len(offsets) - 1):
@@ -19,7 +20,7 @@ def _sum_up(offsets):  # type: ignore[no-untyped-def]
     return offsets[:-1].copy()
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def by_target(sources, targets, weights, n_nodes, undirected):  # type: ignore[no-untyped-def]
     """CSR by target, rows unsorted; an undirected edge goes from its lower end to its higher one."""
     offsets = np.zeros(n_nodes + 1, np.int64)
@@ -41,7 +42,7 @@ def by_target(sources, targets, weights, n_nodes, undirected):  # type: ignore[n
     return offsets, entries, values
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def transpose(offsets, entries, weights):  # type: ignore[no-untyped-def]
     """The transposed CSR: its rows come out ascending, and equal entries in the order they had."""
     new_offsets = np.zeros(len(offsets), np.int64)
@@ -60,7 +61,7 @@ def transpose(offsets, entries, weights):  # type: ignore[no-untyped-def]
     return new_offsets, new_entries, values
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def merge(offsets, entries, weights):  # type: ignore[no-untyped-def]
     """Merge equal neighbours in rows that are sorted, in place, adding weights; the new number of entries."""
     size = 0
@@ -82,7 +83,7 @@ def merge(offsets, entries, weights):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def mirror(offsets, entries, weights):  # type: ignore[no-untyped-def]
     """The symmetric CSR of an upper triangle with sorted rows.
 
@@ -113,7 +114,7 @@ def mirror(offsets, entries, weights):  # type: ignore[no-untyped-def]
     return new_offsets, new_entries, values
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def count_loops(offsets, neighbours):  # type: ignore[no-untyped-def]
     """The number of entries on the diagonal."""
     loops = 0

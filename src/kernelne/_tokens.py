@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
 from kernelne._inputs import check_compressed, check_input, check_start
+from kernelne._jit import cached
 from kernelne.errors import FileFormatError
 
 WHITESPACE = 0  # in place of a separator byte: any run of spaces and tabs
@@ -101,7 +101,7 @@ def text_of(raw: bytes) -> str:
     return raw[:400].decode("utf-8", "backslashreplace")
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyped-def]
     """Find the fields of the line `buffer[start:stop]`, at most MAX_FIELDS: their number; -1: bad quote.
 
@@ -155,7 +155,7 @@ def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyp
     return count
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def parse_integer(buffer, start, stop):  # type: ignore[no-untyped-def]
     """(True, value) if `buffer[start:stop]` is an int64 in its one plain spelling, else (False, 0)."""
     negative = start < stop and buffer[start] == 45
@@ -173,7 +173,7 @@ def parse_integer(buffer, start, stop):  # type: ignore[no-untyped-def]
     return True, -np.int64(value) if negative else np.int64(value)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
     """The decimal number `buffer[start:stop]`, within a few last places of float64; NaN if it is none."""
     i = start
@@ -228,7 +228,7 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
     return -value if negative else value
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, weighted, as_text, out):  # type: ignore[no-untyped-def]
     """Read the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import sys
@@ -250,6 +251,7 @@ def embed(
     from kernelne.io import read_graph
 
     estimator = _estimator(given)
+    estimator.config()
     for path in (graph, nodes):
         if path is not None:
             check_input(path)
@@ -264,7 +266,7 @@ def embed(
     check_ids(loaded.nodes, output)
     estimator.check(loaded)
     if not quiet:
-        print(_told(loaded), file=sys.stderr)
+        _say(_told(loaded))
     _State.begun = True
     estimator.fit(loaded)
     estimator.to_embedding().save(output, overwrite=overwrite)
@@ -345,7 +347,7 @@ def info(
         drop_self_loops=drop_self_loops,
     )  # fmt: skip
     if not as_json:
-        print(_told(loaded), file=sys.stderr)
+        _say(_told(loaded))
     _State.begun = True
     facts = summarise(loaded, config)
     if as_json:
@@ -371,12 +373,18 @@ def demo(
     run_demo(output, overwrite, begin=lambda: setattr(_State, "begun", True))
 
 
+def _say(line: str) -> None:
+    """A line on standard error, where there is one."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
+
+
 def _stop(signum: int, frame: Any) -> None:
     raise SystemExit(128 + signum)
 
 
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    _say(f"warning: {message}")
 
 
 def _run(args: list[str] | None) -> int:
@@ -390,7 +398,7 @@ def _run(args: list[str] | None) -> int:
     except _UsageError as error:
         if not error.format_message():  # type: ignore[attr-defined]
             return 2  # no arguments at all: the help has been shown
-        print(f"error: {error.format_message()} (see --help)", file=sys.stderr)  # type: ignore[attr-defined]
+        _say(f"error: {error.format_message()} (see --help)")  # type: ignore[attr-defined]
         return 2
     except (KeyboardInterrupt, typer.Abort):
         pass
@@ -401,15 +409,18 @@ def _run(args: list[str] | None) -> int:
         reason = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.filename is not None:
             reason = f"{error.filename}: {error.strerror}"
-        print(f"error: {' '.join(reason.split())}", file=sys.stderr)
+        _say(f"error: {' '.join(reason.split())}")
         return 1 if _State.begun else 2
-    print("interrupted: nothing was written", file=sys.stderr)
+    _say("interrupted: nothing was written")
     return _INTERRUPTED
 
 
 def main(args: list[str] | None = None) -> int:
     """The console script: the exit code of `args` (default: those of the process)."""
     _State.begun = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show is no failure
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         with warnings.catch_warnings():

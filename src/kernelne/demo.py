@@ -94,8 +94,6 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     print("Score      micro-F1 when 10 % of the labels are known")
     f1 = scores.micro_f1
     print(f"           {f1.mean():.3f} ± {f1.std():.3f}, majority class {majority:.3f}")
-    write_graph(graph, edges, overwrite)
-    model.to_embedding().save(vectors, overwrite)
     print("Map        drawing …", flush=True)
     draw_map(
         model.embedding_,
@@ -104,6 +102,8 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
         picture,
         overwrite,
     )
+    write_graph(graph, edges, overwrite)
+    model.to_embedding().save(vectors, overwrite)
     print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
     for path in (edges, vectors, picture):
         print(f"             {path}")

@@ -185,7 +185,8 @@ class MKernelNE(_WalkEmbedder):
     ----------
     kernels: (name, sigma) pairs, names as in KernelNE.
     coef_l2: decay of the coefficients, β.
-    coef_spread: pull of the coefficients towards each other, γ; 0 leaves them free, as in the paper.
+    coef_spread: pull of the coefficients towards each other, γ, with a floor under their sum that keeps the
+        vectors from collapsing; 0 leaves them free, as in the paper.
 
     All other parameters and attributes are KernelNE's.
 
@@ -257,7 +258,7 @@ def _warn_of_little(loss: float, config: TrainingConfig) -> None:
     if math.isnan(loss):
         _warn("no walk had two nodes to pair: the vectors are the random start")
     # A constant kernel of 1/(1 + n_negative) scores this: pull and push cancel, and the decay wins.
-    elif loss > 0.999 * config.n_negative / (1 + config.n_negative):
+    elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
         _warn(
             f"the loss, {loss:.4f}, is that of vectors which are all alike: too few walks for a small graph, "
             "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"

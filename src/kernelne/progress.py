@@ -25,7 +25,7 @@ def reporting(progress: Progress) -> Iterator[Report]:
     """A function to call after every block of work; what it shows is gone when the context ends."""
     if callable(progress):
         yield progress
-    elif progress is False or (progress is None and not sys.stderr.isatty()):
+    elif progress is False or sys.stderr is None or (progress is None and not sys.stderr.isatty()):
         yield _ignore
     else:
         shown = _Bar() if sys.stderr.isatty() else _Lines()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from kernelne.errors import InputError
 from kernelne.graph import Graph, count_isolated
 from kernelne.training.config import TrainingConfig
 from kernelne.training.resources import check_memory, run_bytes, run_seconds
@@ -17,7 +18,11 @@ def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
     degrees = graph.degrees
     n_components, component = connected_components(graph.to_scipy(), directed=False)
     rows = np.repeat(np.arange(graph.n_nodes), degrees)
-    check_memory(graph, config)
+    try:
+        check_memory(graph, config)
+        seconds: Any = round(run_seconds(graph, config), 1)
+    except InputError:
+        seconds = "does not fit in memory"
     return {
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
@@ -37,6 +42,6 @@ def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
         "walks": graph.n_nodes * config.walks_per_node,
         "threads": config.n_threads,
         "estimated_memory_MiB": round(run_bytes(graph, config) / 2**20),
-        "estimated_seconds": round(run_seconds(graph, config), 1),
+        "estimated_seconds": seconds,
         "fingerprint": graph.fingerprint,
     }

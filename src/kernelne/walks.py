@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from kernelne._jit import cached
 from kernelne.graph import Graph
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -46,7 +46,7 @@ class WalkPlan(NamedTuple):
     inverse_q: float
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def mix(z: Any) -> Any:
     """The finaliser of splitmix64: a bijection of 64-bit integers that looks random."""
     z = (z ^ (z >> _U30)) * _MIX_1
@@ -54,25 +54,25 @@ def mix(z: Any) -> Any:
     return z ^ (z >> _U31)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def stream_key(seed: Any, stream: Any, number: Any) -> Any:
     """Key of stream number `number` (a walk, a round, a row) of one kind."""
     return mix(mix(seed + stream * _GOLDEN) ^ (np.uint64(number) * _GOLDEN))
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def draw(key: Any, counter: Any) -> Any:
     """64 random bits: number `counter` of the stream `key`."""
     return mix(key + (np.uint64(counter) + np.uint64(1)) * _GOLDEN)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def below(bits: Any, n: Any) -> Any:
     """A number in [0, n) from the upper 32 of 64 random bits; n < 2³²."""
     return np.int64(((bits >> _U32) * np.uint64(n)) >> _U32)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def start_node(seed: Any, walk: Any, n: Any) -> Any:
     """Where walk number `walk` starts: every round of n walks visits all nodes in a new order.
 
@@ -93,7 +93,7 @@ def start_node(seed: Any, walk: Any, n: Any) -> Any:
             return x
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _neighbour(graph: Any, v: Any, bits: Any) -> Any:
     """A position in `neighbours` drawn for node v (which has some) by weight."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
@@ -110,7 +110,7 @@ def _neighbour(graph: Any, v: Any, bits: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _find(graph: Any, v: Any, u: Any) -> Any:
     """Position of u among the neighbours of v, or -1."""
     low, end = graph.offsets[v], graph.offsets[v + 1]
@@ -124,7 +124,7 @@ def _find(graph: Any, v: Any, u: Any) -> Any:
     return low if low < end and graph.neighbours[low] == u else np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _probability(graph: Any, v: Any, position: Any) -> Any:
     """First-order probability of stepping from v along the edge at `position`, as `_neighbour` draws it."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
@@ -135,7 +135,7 @@ def _probability(graph: Any, v: Any, position: Any) -> Any:
     return (upto - below_it) * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
     """node2vec's α for stepping on to x: back, near or away from the previous node."""
     if x == previous:
@@ -143,7 +143,7 @@ def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
     return 1.0 if _find(graph, previous, x) >= 0 else plan.inverse_q
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: Any) -> Any:
     """Position of the next edge of a node2vec walk, by rejection: no table per edge.
 
@@ -187,7 +187,7 @@ def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: 
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) -> None:
     """Fill `walks` (count × length, int64) and `lengths` (count) with walks first, first + 1, …
 
@@ -215,7 +215,7 @@ def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) ->
             walks[w, step] = graph.neighbours[position]
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _cumulate(offsets: Any, weights: Any, thresholds: Any) -> None:
     for v in range(offsets.size - 1):
         total = 0.0
@@ -235,7 +235,7 @@ def walk_graph(graph: Graph) -> WalkGraph:
     return WalkGraph(graph.offsets, graph.neighbours, thresholds)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _push(graph: Any, mass: Any, moved: Any) -> None:
     """One first-order step of a distribution: moved += mass · P."""
     for v in range(mass.size):
@@ -246,7 +246,7 @@ def _push(graph: Any, mass: Any, moved: Any) -> None:
             moved[graph.neighbours[position]] += mass[v] * _probability(graph, v, position)
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _count(graph: Any, plan: Any, first: Any, last: Any, counts: Any) -> None:
     walks, lengths = np.empty((64, plan.length), np.int64), np.empty(64, np.int64)
     for start in range(first, last, 64):
@@ -296,7 +296,7 @@ class AliasTable(NamedTuple):
     other: NDArray[np.int32] | NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def _fill_alias(share: Any, keep: Any, other: Any) -> None:
     """Walker's construction: slots short of an even share are topped up by those above it.
 
@@ -337,7 +337,7 @@ def alias_table(weights: NDArray[np.float64]) -> AliasTable:
     return table
 
 
-@njit(cache=True, nogil=True)
+@cached()
 def draw_alias(table: Any, bits: Any) -> Any:
     """A row drawn with 64 random bits."""
     slot = below(bits, table.keep.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -319,3 +320,36 @@ def test_walks_of_one_node_train_nothing(ring):
     trained = train(ring, config(walk_length=1))
     np.testing.assert_array_equal(trained.center, _start(ring).center)
     assert not trained.context.any()
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_thread_that_fails_keeps_nobody_waiting(ring, monkeypatch, failing):
+    """In deterministic mode threads wait for each other: when one is interrupted the others must return."""
+    real = cpu.train_chunks
+
+    def fails(part, *args):
+        if part == failing:
+            raise KeyboardInterrupt
+        return real(part, *args)
+
+    train(ring, config(deterministic=True, n_threads=3))
+    monkeypatch.setattr(cpu, "train_chunks", fails)
+    result = []
+
+    def run():
+        try:
+            train(ring, config(deterministic=True, n_threads=3))
+        except KeyboardInterrupt:
+            result.append("interrupted")
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(timeout=20)
+    assert result == ["interrupted"]
+
+
+def test_divergence_in_the_last_steps_is_seen():
+    graph = Graph.from_edges([0], [1], directed=True)
+    changes = {"walks_per_node": 1, "learning_rate": 1e10, "min_learning_rate": 1e10, "dim": 4}
+    with pytest.raises(DivergenceError, match="learning_rate"):
+        train(graph, config(**changes))

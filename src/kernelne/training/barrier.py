@@ -17,9 +17,14 @@ _SPINS = 2_000
 _yield_core = types.ExternalFunction("SwitchToThread" if os.name == "nt" else "sched_yield", types.int32())
 
 
+# Places in the state of a barrier, on cache lines of their own: threads that have arrived, how often all
+# have, and whether one of them will not.
+_ARRIVED, _ROUND, _GIVEN_UP = 0, 16, 32
+
+
 def make_barrier() -> NDArray[np.int64]:
-    """State of a barrier: threads that have arrived, and how often all have. On cache lines of their own."""
-    return np.zeros(32, np.int64)
+    """State of a barrier."""
+    return np.zeros(48, np.int64)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -42,21 +47,32 @@ def _load(typingctx: Any, array: Any, at: Any) -> Any:
     """array[at], as other threads left it last."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_pointer(context, builder, signature, args), _ORDER, 8, typ=ir.IntType(64))
+        place = _pointer(context, builder, signature, args)
+        try:
+            return builder.load_atomic(place, _ORDER, 8, typ=ir.IntType(64))
+        except TypeError:  # llvmlite before 0.44 knows the type from the pointer
+            return builder.load_atomic(place, _ORDER, 8)
 
     return types.int64(array, types.int64), codegen
 
 
 @njit(nogil=True, _nrt=False)
-def wait_for_all(barrier: Any, n_threads: Any) -> None:
-    """Return once n_threads threads have called this as often as the caller has."""
-    round_before = _load(barrier, 16)
-    if _add(barrier, 0, 1) == n_threads - 1:
-        _add(barrier, 0, -n_threads)
-        _add(barrier, 16, 1)
-        return
+def wait_for_all(barrier: Any, n_threads: Any) -> Any:
+    """True once n_threads threads have called this as often as the caller; False if the work was given up."""
+    round_before = _load(barrier, _ROUND)
+    if _add(barrier, _ARRIVED, 1) == n_threads - 1:
+        _add(barrier, _ARRIVED, -n_threads)
+        _add(barrier, _ROUND, 1)
     spins = 0
-    while _load(barrier, 16) == round_before:
+    while _load(barrier, _ROUND) == round_before:
+        if _load(barrier, _GIVEN_UP):
+            return False
         spins += 1
         if spins > _SPINS:  # somebody else may need this core to arrive
             _yield_core()
+    return not _load(barrier, _GIVEN_UP)
+
+
+def give_up(barrier: NDArray[np.int64]) -> None:
+    """Let every thread that waits, or will, return: one of them is not coming."""
+    barrier[_GIVEN_UP] = 1

@@ -10,6 +10,14 @@ from typing import Any
 from kernelne.errors import ParameterError
 from kernelne.kernels import check_kernels
 
+_MOST_THREADS = 1024
+
+#: Parameters that are numbers: must they be positive, or may they be zero?
+_NUMBERS = {
+    "p": True, "q": True, "learning_rate": True,
+    "min_learning_rate": False, "l2": False, "coef_l2": False, "coef_spread": False,
+}  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
@@ -45,10 +53,15 @@ class TrainingConfig:
             "n_threads",
         ):
             _check_count(name, getattr(self, name))
-        for name in ("p", "q", "learning_rate"):
-            _check_number(name, getattr(self, name), positive=True)
-        for name in ("min_learning_rate", "l2", "coef_l2", "coef_spread"):
-            _check_number(name, getattr(self, name), positive=False)
+            object.__setattr__(self, name, int(getattr(self, name)))
+        if self.n_threads > _MOST_THREADS:
+            raise ParameterError("n_threads", self.n_threads, f"must be at most {_MOST_THREADS}")
+        for name, positive in _NUMBERS.items():
+            _check_number(name, getattr(self, name), positive=positive)
+            object.__setattr__(self, name, float(getattr(self, name)))
+        for name in ("p", "q"):
+            if not 1e-6 <= getattr(self, name) <= 1e6:
+                raise ParameterError(name, getattr(self, name), "must lie between 1e-6 and 1e6")
         if self.min_learning_rate > self.learning_rate:
             raise ParameterError(
                 "min_learning_rate",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
-from kernelne.training.barrier import make_barrier
+from kernelne.training.barrier import give_up, make_barrier
 from kernelne.training.coefficients import FLOOR, Moments, n_sums, step_coefficients
 from kernelne.training.config import TrainingConfig
 from kernelne.training.loop import (
@@ -61,14 +61,19 @@ class Trained:
     loss: float  # per pair, over the last walks; NaN if there was no pair
 
 
-def blocks(n_walks: int) -> Iterator[tuple[int, int]]:
+def blocks(n_walks: int, largest: int = _LARGEST_BLOCK) -> Iterator[tuple[int, int]]:
     """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first."""
-    full = min(-(-n_walks // _BLOCKS), _LARGEST_BLOCK)
+    full = min(-(-n_walks // _BLOCKS), largest)
     first, size = 0, 1
     while first < n_walks:
         last = min(first + size, n_walks)
         yield first, last
         first, size = last, min(2 * size, full)
+
+
+def chunk_size(graph: Graph) -> int:
+    """Walks of a chunk in deterministic mode."""
+    return min(max(graph.n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
 
 
 def train(graph: Graph, config: TrainingConfig, report: Report = lambda done, total, loss: None) -> Trained:
@@ -122,8 +127,9 @@ class _Trainer(ExitStack):
             make_scratch(config.walk_length, config.shared_negatives, config.dim, n_kernels)
             for _ in range(config.n_threads)
         ]
-        self.chunk = min(max(graph.n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
+        self.chunk = chunk_size(graph)
         self.tables = self._make_tables(center)
+        self.barrier = make_barrier()
         self.pool = self.enter_context(ThreadPoolExecutor(max(config.n_threads - 1, 1)))
 
     def _make_tables(self, center: NDArray[np.float32]) -> Tables:
@@ -142,7 +148,9 @@ class _Trainer(ExitStack):
     def run(self, report: Report) -> Trained:
         names = ("walks", "pairs", "loss", "learning_rate", "coefficients")
         history: dict[str, list[Any]] = {name: [] for name in names}
-        for first, last in blocks(self.n_walks):
+        # Longer walks make smaller blocks, so that progress and Ctrl-C do not wait.
+        largest = max(_LARGEST_BLOCK * 100 // max(self.config.walk_length, 10) ** 2, 1)
+        for first, last in blocks(self.n_walks, largest):
             mixture = Mixture(
                 self.kinds, self.sigmas, self.coefficients.astype(np.float32), self.config.learn_coefficients
             )
@@ -151,10 +159,15 @@ class _Trainer(ExitStack):
             )
             rate = self.config.learning_rate_at(last, self.n_walks)
             moments = Moments.unpack(sums, self.coefficients.size)
+            if last == self.n_walks:  # nobody will read the rows of the last steps
+                n_bad += sum(
+                    self._count_exploded(table) for table in (self.tables.center, self.tables.context)
+                )
             if n_bad or not np.isfinite(sums).all():
                 raise DivergenceError(
                     f"training diverged between walks {first} and {last} of {self.n_walks}, at learning rate "
-                    f"{rate:.3g}: lower learning_rate={self.config.learning_rate} or l2={self.config.l2}"
+                    f"{rate:.3g}: lower learning_rate={self.config.learning_rate}, l2={self.config.l2}, "
+                    f"window={self.config.window} or walk_length={self.config.walk_length}"
                 )
             if self.config.learn_coefficients and moments.n_pairs:
                 self.coefficients = step_coefficients(
@@ -163,7 +176,7 @@ class _Trainer(ExitStack):
                     rate,
                     self.config.coef_l2,
                     self.config.coef_spread,
-                    FLOOR / (1 + self.config.n_negative),
+                    FLOOR / (1 + self.config.n_negative) if self.config.coef_spread else -np.inf,
                 )
             loss = moments.loss / moments.n_pairs if moments.n_pairs else np.nan
             record = (last, moments.n_pairs, loss, rate, self.coefficients)
@@ -173,10 +186,26 @@ class _Trainer(ExitStack):
         arrays = {name: np.array(values) for name, values in history.items()}
         return Trained(self.tables.center, self.tables.context, self.coefficients, arrays, _last_loss(arrays))
 
+    def _count_exploded(self, table: NDArray[np.float32]) -> int:
+        squares = np.einsum("ij,ij->i", table, table)
+        return int((~(squares < self.step.norm_limit)).sum())
+
     def _each_thread(self, work: Callable[[int], Any]) -> list[Any]:
         """work(0) … work(n_threads − 1) at once, the first on this thread, which so stays awake."""
-        others = [self.pool.submit(work, part) for part in range(1, self.config.n_threads)]
-        return [work(0), *(other.result() for other in others)]
+
+        def careful(part: int) -> Any:
+            try:
+                return work(part)
+            except BaseException:
+                give_up(self.barrier)
+                raise
+
+        try:
+            others = [self.pool.submit(careful, part) for part in range(1, self.config.n_threads)]
+            return [careful(0), *(other.result() for other in others)]
+        except BaseException:
+            give_up(self.barrier)  # nobody may wait for a thread that is not coming
+            raise
 
     def _block(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
         """Train on walks first … last − 1: their sums, and how many rows were seen to have exploded."""
@@ -197,13 +226,13 @@ class _Trainer(ExitStack):
         self, first: int, last: int, mixture: Mixture
     ) -> tuple[NDArray[np.float64], int]:
         n_threads = self.config.n_threads
-        sums, barrier = np.zeros(n_sums(self.coefficients.size)), make_barrier()
+        sums = np.zeros(n_sums(self.coefficients.size))
         chunk_sums = np.zeros((self.chunk, sums.size))
 
         def work(part: int) -> Any:
             return train_chunks(
-                part, n_threads, barrier, first, last, self.graph, self.plan, self.noise, self.step, mixture,
-                self.tables, self.scratch[part], chunk_sums, sums,
+                part, n_threads, self.barrier, first, last, self.graph, self.plan, self.noise, self.step,
+                mixture, self.tables, self.scratch[part], chunk_sums, sums,
             )  # fmt: skip
 
         n_bad = sum(self._each_thread(work))

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from kernelne._jit import cached
 from kernelne.kernels import KERNELS
 from kernelne.training import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
 from kernelne.training.barrier import wait_for_all
@@ -32,6 +33,10 @@ from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, strea
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
 _compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
+
+_COMPILED_IN = (
+    "kernels.py", "walks.py", "training/functions.py", "training/simd.py", "training/barrier.py",
+)  # fmt: skip
 
 #: float32 numbers left free on both sides of a scratch array.
 _APART = 1024
@@ -192,6 +197,12 @@ def _product_sum(w: Any, x: Any, y: Any) -> Any:
 
 
 @_compiled
+def _scale(c: Any, out: Any) -> None:
+    for t in range(out.size):
+        out[t] *= c
+
+
+@_compiled
 def _add_scaled(c: Any, x: Any, out: Any) -> None:
     for t in range(out.size):
         out[t] += c * x[t]
@@ -209,7 +220,7 @@ def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
             sums[2 + n_kernels + a * n_kernels + b] += _product_sum(w, values, s.values[b, :n])
     for out in (s.values, s.slopes):
         total = out[0, :n]
-        _add_scaled(mixture.coefficients[0] - np.float32(1.0), total, total)
+        _scale(mixture.coefficients[0], total)
         for q in range(1, n_kernels):
             _add_scaled(mixture.coefficients[q], out[q, :n], total)
 
@@ -311,7 +322,7 @@ def _prefetch(b: Any, tables: Any, s: Any) -> None:
         prefetch_row(tables.context, s.noise[b, r])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
+@cached(compiled_in=_COMPILED_IN, key=WIDTH, error_model="numpy", fastmath=_FAST, _nrt=False)
 def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,
@@ -359,7 +370,7 @@ def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> N
                 table[row, k] += steps[e, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
+@cached(compiled_in=_COMPILED_IN, key=WIDTH, error_model="numpy", fastmath=_FAST, _nrt=False)
 def train_chunks(
     part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
     step: Any, mixture: Any, tables: Any, s: Any, chunk_sums: Any, sums: Any,
@@ -379,7 +390,8 @@ def train_chunks(
         n_bad += train_walks(
             start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, chunk_sums
         )
-        wait_for_all(barrier, n_parts)
+        if not wait_for_all(barrier, n_parts):
+            break
         apply_steps(tables.center, tables.center_steps, tables.center_rows[: size * rows], part, n_parts)
         apply_steps(
             tables.context, tables.context_steps, tables.context_rows[: size * columns], part, n_parts
@@ -388,11 +400,12 @@ def train_chunks(
             for w in range(size):
                 for x in range(sums.size):
                     sums[x] += chunk_sums[w, x]
-        wait_for_all(barrier, n_parts)
+        if not wait_for_all(barrier, n_parts):
+            break
     return n_bad
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@cached(compiled_in=_COMPILED_IN, error_model="numpy")
 def fill_uniform(table: Any, seed: Any, bound: Any) -> None:
     """Every entry uniform in ±bound, from the generator that also makes the walks."""
     for row in range(table.shape[0]):

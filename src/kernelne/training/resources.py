@@ -14,14 +14,30 @@ from kernelne.training.config import TrainingConfig
 _PROCESS_BYTES = 270 * 2**20
 
 
+def _new_bytes(graph: Graph, config: TrainingConfig) -> int:
+    """What a run allocates: two tables, sampling tables, each thread's scratch, deferred steps."""
+    rows, columns, width = (
+        config.walk_length + 16,
+        config.walk_length + config.shared_negatives + 16,
+        config.dim + 16,
+    )
+    scratch = 4 * ((rows + columns) * width + (3 + 2 * len(config.kernels)) * rows * columns)
+    deferred = cpu.chunk_size(graph) * (rows + columns) * width * 4 if config.deterministic else 0
+    thresholds = 0 if graph.weights is None else 4 * graph.neighbours.size
+    # Visits while the noise table is built: three float64 numbers a node.
+    return (
+        2 * graph.n_nodes * config.dim * 4
+        + 24 * graph.n_nodes
+        + thresholds
+        + deferred
+        + config.n_threads * scratch
+    )
+
+
 def run_bytes(graph: Graph, config: TrainingConfig) -> int:
-    """Peak memory of a run: two tables, the graph and its sampling tables, the process itself."""
-    n, entries = graph.n_nodes, graph.neighbours.size
-    tables = 2 * n * config.dim * 4
-    adjacency = graph.offsets.nbytes + graph.neighbours.nbytes
-    weighted = 0 if graph.weights is None else 8 * entries
-    # Visits while the noise table is built: three float64 arrays; then four bytes twice.
-    return tables + adjacency + weighted + 24 * n + _PROCESS_BYTES
+    """Peak memory of a run: what it allocates, the graph, the process itself."""
+    arrays = (graph.offsets, graph.neighbours, graph.weights)
+    return _new_bytes(graph, config) + sum(a.nbytes for a in arrays if a is not None) + _PROCESS_BYTES
 
 
 def available_bytes() -> int | None:
@@ -37,14 +53,12 @@ def available_bytes() -> int | None:
 
 def check_memory(graph: Graph, config: TrainingConfig) -> None:
     """Refuse a run that cannot fit, before anything is allocated."""
-    available = available_bytes()
-    # The graph and the process are there already.
-    tables = 2 * graph.n_nodes * config.dim * 4 + 24 * graph.n_nodes
-    if available is not None and tables > available:
-        fits = max((available // graph.n_nodes - 24) // 8, 0)
+    available, needed = available_bytes(), _new_bytes(graph, config)
+    if available is not None and needed > available:
         raise InputError(
-            f"dim={config.dim}: {graph.n_nodes:,} nodes need {tables / 2**30:.1f} GiB and "
-            f"{available / 2**30:.1f} GiB are free: dim={fits} would fit"
+            f"dim={config.dim}, walk_length={config.walk_length}: {graph.n_nodes:,} nodes need "
+            f"{needed / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: "
+            f"dim={max(config.dim * available // needed, 1)} or less would fit"
         )
 
 
