@@ -283,7 +283,7 @@ def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> 
 
 
 @_compiled
-def _write_rows(length: Any, n_contexts: Any, slot: Any, tables: Any, s: Any) -> None:
+def _write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any, s: Any) -> None:
     """Add the steps of one walk to the tables, or to the list of steps when they are deferred."""
     center, context = tables.center, tables.context
     if tables.deferred:
@@ -297,10 +297,14 @@ def _write_rows(length: Any, n_contexts: Any, slot: Any, tables: Any, s: Any) ->
     if n_contexts % TILE_ROWS:
         s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
     columns = s.D.shape[1]
-    add_products(center, s.center_rows, length, s.D, 1, n_contexts, s.contexts, s.centers, s.center_decay)
     add_products(
-        context, s.context_rows, n_contexts, s.D, columns, length, s.centers, s.contexts, s.context_decay
-    )
+        center, s.center_rows, length, s.D, 1, n_contexts, length, window, s.contexts, s.centers,
+        s.center_decay,
+    )  # fmt: skip
+    add_products(
+        context, s.context_rows, n_contexts, s.D, columns, length, length, window, s.centers, s.contexts,
+        s.context_decay,
+    )  # fmt: skip
 
 
 @_compiled
@@ -352,11 +356,14 @@ def train_walks(
             n_bad += _read_rows(b, rate, n_pairs, step, tables, s)
             for i in range(0, length, TILE_ROWS):
                 for t in range(0, n_contexts, TILE_COLUMNS):
+                    near = t + TILE_COLUMNS > i - step.window and t < i + TILE_ROWS + step.window
+                    if not near and t + TILE_COLUMNS <= length:
+                        continue  # of weight zero, as the zero that stands there
                     distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
             here = sums[slot + walk - first if tables.deferred else 0]
             here[0] += n_pairs
             here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
-            _write_rows(length, n_contexts, slot + walk - first, tables, s)
+            _write_rows(length, n_contexts, step.window, slot + walk - first, tables, s)
     return n_bad
 
 

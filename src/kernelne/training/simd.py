@@ -192,17 +192,18 @@ def _make_add_products(n_vectors: int) -> Any:
 
     @intrinsic
     def add_tile(
-        typingctx: Any, table: Any, rows: Any, i: Any, at: Any, weights: Any, step: Any, n: Any, B: Any,
-        own: Any, shrink: Any,
+        typingctx: Any, table: Any, rows: Any, i: Any, at: Any, weights: Any, step: Any, begin: Any,
+        gap_at: Any, gap: Any, n: Any, B: Any, own: Any, shrink: Any,
     ) -> Any:  # fmt: skip
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kinds = signature.args
             table_data, rows_data, weights_data, b_data, own_data, shrink_data = (
-                _data(context, builder, kinds[k], args[k]) for k in (0, 1, 4, 7, 8, 9)
+                _data(context, builder, kinds[k], args[k]) for k in (0, 1, 4, 10, 11, 12)
             )
-            first, at, step, n = args[2], args[3], args[5], args[6]
+            first, at, step = args[2], args[3], args[5]
+            begin, gap_at, gap, n = args[6:10]
             dim = _row_length(context, builder, kinds[0], args[0])
-            length = _row_length(context, builder, kinds[7], args[7])
+            length = _row_length(context, builder, kinds[10], args[10])
             weights_length = _row_length(context, builder, kinds[4], args[4])
             # Rows of `weights` belong to rows of the result (step 1) or to rows of B (step = row length).
             by_row = builder.icmp_signed("==", step, _index(1))
@@ -212,9 +213,12 @@ def _make_add_products(n_vectors: int) -> Any:
             sums = [[_zero(builder) for _ in range(n_vectors)] for _ in range(TILE_ROWS)]
             pulls = [_zero(builder) for _ in range(TILE_ROWS)]
             with cgutils.for_range(builder, n) as loop:
-                row = builder.gep(b_data, [builder.add(builder.mul(loop.index, length), at)])
+                j = builder.add(begin, loop.index)
+                beyond = builder.icmp_signed(">=", j, gap_at)
+                j = builder.select(beyond, builder.add(j, gap), j)
+                row = builder.gep(b_data, [builder.add(builder.mul(j, length), at)])
                 b = [_load(builder, builder.gep(row, [_index(v * WIDTH)])) for v in range(n_vectors)]
-                offset = builder.mul(loop.index, step)
+                offset = builder.mul(j, step)
                 for start, totals, pull in zip(starts, sums, pulls, strict=True):
                     weight = _splat(builder, builder.load(builder.gep(start, [offset])))
                     builder.store(builder.fadd(builder.load(pull), weight), pull)
@@ -237,7 +241,8 @@ def _make_add_products(n_vectors: int) -> Any:
             return context.get_dummy_value()
 
         i64 = types.int64
-        return types.void(table, rows, i64, i64, weights, i64, i64, B, own, shrink), codegen
+        whole = (i64, i64, i64, i64, i64)
+        return types.void(table, rows, i64, i64, weights, *whole, B, own, shrink), codegen
 
     return add_tile
 
@@ -247,27 +252,34 @@ _add_1, _add_2, _add_4, _add_8 = (_make_add_products(n) for n in (1, 2, 4, 8))
 
 @njit(inline="never")
 def add_products(
-    table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, B: Any, own: Any, shrink: Any
-) -> None:
+    table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, near: Any, window: Any, B: Any,
+    own: Any, shrink: Any,
+) -> None:  # fmt: skip
     """table[rows[i]] += Σ_j w(i, j) · (B[j] − own[i]) − shrink[i] · own[i] for i < count, j < n.
 
     w(i, j) is weights[i, j] if step = 1, weights[j, i] if step is the row length of `weights`. `rows` must be
-    filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus.
+    filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus. Where both i
+    and j are below `near` and more than `window` apart the weight is zero, and the pair is passed over.
     """
     dim = table.shape[1]
     for i in range(0, count, TILE_ROWS):
+        begin, gap_at, gap = 0, n, 0
+        if i + TILE_ROWS <= near:
+            begin, gap_at = max(0, i - window), min(near, i + TILE_ROWS + window)
+            gap = near - gap_at
+        left = n - begin - gap
         at = 0
         while _WIDE and dim - at >= 8 * WIDTH:
-            _add_8(table, rows, i, at, weights, step, n, B, own, shrink)
+            _add_8(table, rows, i, at, weights, step, begin, gap_at, gap, left, B, own, shrink)
             at += 8 * WIDTH
         while dim - at >= 4 * WIDTH:
-            _add_4(table, rows, i, at, weights, step, n, B, own, shrink)
+            _add_4(table, rows, i, at, weights, step, begin, gap_at, gap, left, B, own, shrink)
             at += 4 * WIDTH
         if dim - at >= 2 * WIDTH:
-            _add_2(table, rows, i, at, weights, step, n, B, own, shrink)
+            _add_2(table, rows, i, at, weights, step, begin, gap_at, gap, left, B, own, shrink)
             at += 2 * WIDTH
         while at < dim:
-            _add_1(table, rows, i, at, weights, step, n, B, own, shrink)
+            _add_1(table, rows, i, at, weights, step, begin, gap_at, gap, left, B, own, shrink)
             at += WIDTH
 
 
