@@ -127,7 +127,8 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
 def save(args: argparse.Namespace, results: dict[str, Any]) -> None:
     """The results, with all that is needed to judge them, in one file."""
     payload = {
-        "arguments": {key: str(value) for key, value in vars(args).items()},
+        # Names of files only: where they lie on this machine is nobody's concern.
+        "arguments": {k: v.name if isinstance(v, Path) else str(v) for k, v in vars(args).items()},
         "commit": commit(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": machine(),
