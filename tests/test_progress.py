@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 
 import pytest
@@ -82,3 +83,27 @@ def test_a_long_wait_for_the_first_block_is_explained(monkeypatch):
             progress.time.sleep(0.01)
         report(1, 2, 0.5)
     assert log.getvalue().startswith("preparing: compiling")
+
+
+def test_other_work_is_counted_in_its_own_unit_from_its_start(clock, monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with progress.reporting(True, "scoring", "splits") as report:
+        clock[0] = 4.0
+        report(0, 5, math.nan)  # nothing done: no speed to tell
+        report(1, 5, math.nan)
+    assert log.getvalue() == " 20%  1 of 5 splits  0.25 splits/s  16 s left\n"
+
+
+def test_a_bar_of_other_work(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.reporting(None, "scoring", "splits") as report:
+        clock[0] = 4.0
+        report(3, 4, math.nan)
+    text = terminal.getvalue()
+    assert "scoring" in text
+    assert "75%" in text
+    assert "loss" not in text

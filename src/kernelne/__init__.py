@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernelne._version import __version__
 
 if TYPE_CHECKING:
+    from kernelne.datasets import load_dataset
     from kernelne.embedding import Embedding
     from kernelne.errors import (
         DivergenceError,
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
     )
     from kernelne.estimators import KernelNE, MKernelNE
     from kernelne.evaluation.classification import classify_nodes
+    from kernelne.evaluation.clustering import cluster_nodes
+    from kernelne.evaluation.communities import louvain
+    from kernelne.evaluation.link_splits import split_links
+    from kernelne.evaluation.links import score_links
     from kernelne.graph import Graph
     from kernelne.io import read_graph, write_graph
+    from kernelne.labels import Labels, read_labels
+    from kernelne.link_predictor import LinkPredictor
 
 __all__ = [
     "DivergenceError",
@@ -35,6 +42,8 @@ __all__ = [
     "InputError",
     "KernelNE",
     "KernelneError",
+    "Labels",
+    "LinkPredictor",
     "MKernelNE",
     "MissingDependencyError",
     "OutputError",
@@ -42,7 +51,13 @@ __all__ = [
     "UnknownNodeError",
     "__version__",
     "classify_nodes",
+    "cluster_nodes",
+    "load_dataset",
+    "louvain",
     "read_graph",
+    "read_labels",
+    "score_links",
+    "split_links",
     "write_graph",
 ]
 
@@ -50,9 +65,17 @@ _HOMES = {
     "Embedding": "embedding",
     "Graph": "graph",
     "KernelNE": "estimators",
+    "Labels": "labels",
+    "LinkPredictor": "link_predictor",
     "MKernelNE": "estimators",
     "classify_nodes": "evaluation.classification",
+    "cluster_nodes": "evaluation.clustering",
+    "load_dataset": "datasets",
+    "louvain": "evaluation.communities",
     "read_graph": "io",
+    "read_labels": "labels",
+    "score_links": "evaluation.links",
+    "split_links": "evaluation.link_splits",
     "write_graph": "io",
 }
 

@@ -14,25 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._files import atomic_output, check_output
+from kernelne.datasets.small import digits
 from kernelne.embedding import check_save
 from kernelne.errors import MissingDependencyError
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
-from kernelne.graph import Graph
 from kernelne.io import write_graph
 
-_NEIGHBOURS = 10
 _SEED = 0
-
-
-def digits_graph() -> tuple[Graph, NDArray[np.int64]]:
-    """The 10-nearest-neighbour graph of scikit-learn's 1,797 images of handwritten digits, and the digits."""
-    from sklearn.datasets import load_digits
-    from sklearn.neighbors import kneighbors_graph
-
-    digits = load_digits()
-    near = kneighbors_graph(digits.data, _NEIGHBOURS, mode="connectivity")
-    return Graph.from_scipy(near.maximum(near.T)), digits.target.astype(np.int64)
 
 
 def _figure() -> Any:
@@ -80,7 +69,8 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     begin()
     start = time.perf_counter()
     print("Graph      1,797 handwritten digits, each linked to its 10 nearest neighbours …", flush=True)
-    graph, digits = digits_graph()
+    graph, labels = digits()
+    truth = labels.classes[labels.single]
     print(f"           {graph.n_nodes:,} nodes, {graph.n_edges:,} edges")
     print("Embedding  MKernelNE, 128 dimensions, a mixture of three Gaussian kernels …", flush=True)
     model = MKernelNE(random_state=_SEED).fit(graph)
@@ -89,15 +79,15 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
         for (name, sigma), c in zip(model.kernels_, model.coefficients_, strict=True)
     )
     print(f"           {model.seconds_:.1f} s, learned mixture {mixture}")
-    scores = classify_nodes(model.embedding_, digits, train_sizes=[0.1], n_repeats=10)
-    majority = np.bincount(digits).max() / digits.size
+    scores = classify_nodes(model.embedding_, truth, train_sizes=[0.1], n_repeats=10)
+    majority = np.bincount(truth).max() / truth.size
     print("Score      micro-F1 when 10 % of the labels are known")
     f1 = scores.micro_f1
     print(f"           {f1.mean():.3f} ± {f1.std():.3f}, majority class {majority:.3f}")
     print("Map        drawing …", flush=True)
     draw_map(
         model.embedding_,
-        digits,
+        truth,
         "Handwritten digits, embedded by MKernelNE from links alone",
         picture,
         overwrite,

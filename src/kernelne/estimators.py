@@ -8,6 +8,7 @@ import platform
 import secrets
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -242,6 +243,21 @@ class MKernelNE(_WalkEmbedder):
 
     def _kernels(self) -> tuple[tuple[str, float], ...]:
         return check_kernels(self.kernels)
+
+
+def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
+    """The estimator an embedding was made with, seed and threads left open; None if it does not say."""
+    model = {"KernelNE": KernelNE, "MKernelNE": MKernelNE}.get(str(provenance.get("model")))
+    parameters = provenance.get("parameters")
+    if model is None or not isinstance(parameters, Mapping):
+        return None
+    estimator: KernelNE | MKernelNE = model()
+    known = estimator.get_params().keys() - {"n_threads"}
+    estimator.set_params(**{name: value for name, value in parameters.items() if name in known})
+    if isinstance(estimator, KernelNE):
+        ((kernel, sigma),) = check_kernels(parameters.get("kernels", ()))
+        estimator.set_params(kernel=kernel, sigma=sigma)
+    return estimator
 
 
 def available_threads() -> int:

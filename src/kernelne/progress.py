@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -21,14 +22,17 @@ _BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def reporting(progress: Progress) -> Iterator[Report]:
-    """A function to call after every block of work; what it shows is gone when the context ends."""
+def reporting(progress: Progress, task: str = "training", unit: str = "walks") -> Iterator[Report]:
+    """A function to call after every block of work; what it shows is gone when the context ends.
+
+    task, unit: what is done, and what is counted; a loss that is nan is not shown.
+    """
     if callable(progress):
         yield progress
     elif progress is False or sys.stderr is None or (progress is None and not sys.stderr.isatty()):
         yield _ignore
     else:
-        shown = _Bar() if sys.stderr.isatty() else _Lines()
+        shown = (_Bar if sys.stderr.isatty() else _Lines)(task, unit)
         try:
             yield shown.report
         finally:
@@ -39,14 +43,23 @@ def _ignore(done: int, total: int, loss: float) -> None:
     pass
 
 
-class _Shown:
-    """Speed and time left, counted from the first block: before it lies the compiling of a first run."""
+def _loss(loss: float) -> str:
+    return "" if math.isnan(loss) else f"loss {loss:.4f}  "
 
-    def __init__(self) -> None:
+
+class _Shown:
+    """Speed and time left; in training from the first block: before it lies the compiling of a first run."""
+
+    def __init__(self, task: str, unit: str) -> None:
+        self.task = task
+        self.unit = unit
         self.first: tuple[float, int] | None = None
         self.explanation = threading.Timer(_BEFORE_EXPLAINING, self._explain)
         self.explanation.daemon = True
-        self.explanation.start()
+        if task == "training":
+            self.explanation.start()
+        else:
+            self.first = time.monotonic(), 0
 
     def _explain(self) -> None:
         print("preparing: compiling (first run only), counting visits …", file=sys.stderr, flush=True)
@@ -57,8 +70,11 @@ class _Shown:
             self.explanation.cancel()
             self.first = now, done
         elapsed = now - self.first[0]
-        if elapsed >= _PATIENCE:
+        if elapsed >= _PATIENCE and done > self.first[1]:
             self.show(done, total, loss, (done - self.first[1]) / elapsed, elapsed)
+
+    def rate(self, speed: float) -> str:
+        return f"{speed:,.{0 if speed >= 1 else 2}f} {self.unit}/s"
 
     def show(self, done: int, total: int, loss: float, speed: float, elapsed: float) -> None:
         raise NotImplementedError
@@ -68,7 +84,7 @@ class _Shown:
 
 
 class _Lines(_Shown):
-    """A line now and then: walks, walks a second, loss, seconds left."""
+    """A line now and then: what is done, how much a second, loss, seconds left."""
 
     due = 0.0
 
@@ -76,8 +92,8 @@ class _Lines(_Shown):
         if elapsed >= self.due:
             self.due = elapsed + _BETWEEN_LINES
             print(
-                f"{done / total:4.0%}  {done:,} of {total:,} walks  {speed:,.0f} walks/s  "
-                f"loss {loss:.4f}  {(total - done) / speed:.0f} s left",
+                f"{done / total:4.0%}  {done:,} of {total:,} {self.unit}  {self.rate(speed)}  "
+                f"{_loss(loss)}{(total - done) / speed:.0f} s left",
                 file=sys.stderr,
                 flush=True,
             )
@@ -91,7 +107,7 @@ class _Bar(_Shown):
     def show(self, done: int, total: int, loss: float, speed: float, elapsed: float) -> None:
         if self.bar is None:
             self._open(total)
-        self.bar.update(self.task, completed=done, speed=f"{speed:,.0f} walks/s", loss=f"loss {loss:.4f}")
+        self.bar.update(self.row, completed=done, speed=self.rate(speed), loss=_loss(loss))
 
     def _open(self, total: int) -> None:
         from rich.console import Console
@@ -99,7 +115,7 @@ class _Bar(_Shown):
         from rich.progress import Progress as RichProgress
 
         self.bar = RichProgress(
-            TextColumn("training"),
+            TextColumn(self.task),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
@@ -108,7 +124,7 @@ class _Bar(_Shown):
             console=Console(stderr=True),
             transient=True,
         )
-        self.task = self.bar.add_task("training", total=total, speed="", loss="")
+        self.row = self.bar.add_task(self.task, total=total, speed="", loss="")
         self.bar.start()
 
     def close(self) -> None:

@@ -1,76 +1,22 @@
-"""The command as a user or a script meets it: run as a process, judged by exit code, output and files."""
+"""`kernelne embed` as a user or a script meets it, judged by exit code, output and files."""
 
 from __future__ import annotations
 
 import gzip
 import inspect
-import json
-import re
 import signal
 import subprocess
 import sys
-from collections import namedtuple
 
 import numpy as np
 import pytest
 
-from kernelne import Embedding, KernelNE, MKernelNE, __version__, cli
+from cli.running import FAST, assert_refused, process
+from kernelne import Embedding, KernelNE, MKernelNE
+from kernelne.cli.embed import embed
 
 # A few walks leave a mixture where it started, and the estimator says so.
 pytestmark = pytest.mark.filterwarnings("ignore:the loss:UserWarning")
-FAST = ["--walks-per-node", "2", "--dim", "8", "--seed", "1"]
-
-
-Result = namedtuple("Result", "returncode stdout stderr")
-
-
-def process(*args, cwd, **more):
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "kernelne.cli", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, **more)
-
-
-@pytest.fixture
-def kernelne(capsys, monkeypatch):
-    """The command in this process: the same function that the console script calls."""
-
-    def call(*args, cwd):
-        monkeypatch.chdir(cwd)
-        code = cli.main(list(map(str, args)))
-        return Result(code, *capsys.readouterr())
-
-    return call
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "ring.edges").write_text("".join(f"{i} {(i + 1) % 12}\n" for i in range(12)))
-    return tmp_path
-
-
-def assert_refused(result, folder, *words, code=2):
-    """One line on standard error with these words, the exit code, and no file that was not there."""
-    assert result.returncode == code, result.stderr
-    told = ("Graph: ", "warning: ")
-    lines = [
-        line for line in result.stderr.splitlines() if line and not (code == 1 and line.startswith(told))
-    ]
-    assert len(lines) == 1, result.stderr
-    for word in words:
-        assert word in lines[0]
-    assert "Traceback" not in result.stderr
-    assert sorted(p.name for p in folder.iterdir() if p.name.startswith(("out", "."))) == []
-
-
-def test_version(kernelne, tmp_path):
-    result = kernelne("--version", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (0, f"kernelne {__version__}\n")
-
-
-def test_help_names_every_command_and_no_arguments_show_it(kernelne, tmp_path):
-    for args in (["--help"], []):
-        text = kernelne(*args, cwd=tmp_path).stdout
-        assert all(command in text for command in ("embed", "info", "demo"))
 
 
 def test_embed_writes_ids_vectors_and_provenance(folder):
@@ -115,7 +61,7 @@ def test_stated_defaults_are_the_estimators():
         k: v for k, v in KernelNE().get_params().items() if k in ("kernel", "sigma")
     }
     defaults["kernels"] = ",".join(f"{name}:{sigma:g}" for name, sigma in defaults["kernels"])
-    parameters = inspect.signature(cli.embed, eval_str=True).parameters
+    parameters = inspect.signature(embed, eval_str=True).parameters
     for name, value in defaults.items():
         if name in ("progress", "deterministic", "n_threads", "random_state"):
             continue
@@ -124,7 +70,7 @@ def test_stated_defaults_are_the_estimators():
 
 
 def test_every_estimator_parameter_has_an_option():
-    options = set(inspect.signature(cli.embed).parameters)
+    options = set(inspect.signature(embed).parameters)
     for model in (KernelNE, MKernelNE):
         assert set(model().get_params()) - {"progress"} <= options
 
@@ -244,13 +190,6 @@ def test_what_was_read_is_told(kernelne, folder):
     assert "Graph: 3 nodes, 2 edges, undirected, unweighted, such as ann – bob" in result.stderr
 
 
-def test_as_a_module(tmp_path):
-    command = [sys.executable, "-m", "kernelne", "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout.startswith(
-        "kernelne "
-    )
-
-
 def test_full_disk_is_a_failure_that_leaves_nothing(folder):
     # A limit on the size of files stands for the full disk: the write itself fails, after training.
     code = (
@@ -273,7 +212,7 @@ def test_divergence_is_a_failure_that_says_what_to_lower(kernelne, folder):
 def test_interruption_leaves_nothing(folder, sent, code):
     args = ["embed", "ring.edges", "-o", "out.npz", "--walks-per-node", "50000000", "--dim", "64"]
     child = subprocess.Popen(
-        [sys.executable, "-m", "kernelne.cli", *args],
+        [sys.executable, "-m", "kernelne", *args],
         cwd=folder,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -287,32 +226,3 @@ def test_interruption_leaves_nothing(folder, sent, code):
     if sent == signal.SIGINT:
         assert "interrupted: nothing was written" in rest
     assert [p.name for p in folder.iterdir()] == ["ring.edges"]
-
-
-def test_info(kernelne, folder):
-    (folder / "two.edges").write_text("0 1\n1 2\n2 2\n5 6\n")
-    (folder / "nodes.txt").write_text("9\n")
-    result = kernelne("info", "two.edges", "--nodes", "nodes.txt", "--json", "--dim", "16", cwd=folder)
-    assert result.returncode == 0, result.stderr
-    facts = json.loads(result.stdout)
-    expected = {
-        "nodes": 6, "edges": 4, "directed": False, "components": 3, "largest_component": 3,
-        "isolated_nodes": 1, "self_loops": 1, "dim": 16, "degree_min": 0, "degree_max": 2, "weighted": False,
-    }  # fmt: skip
-    assert {name: facts[name] for name in expected} == expected
-    assert facts["estimated_memory_MiB"] > 0
-    assert facts["estimated_seconds"] >= 0
-    text = kernelne("info", "two.edges", cwd=folder).stdout
-    assert re.search(r"^components +2$", text, re.M)
-
-
-def test_demo(kernelne, tmp_path):
-    result = kernelne("demo", "-o", "demo", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    score = float(re.search(r"(0\.\d+) ± .* majority class 0\.10", result.stdout).group(1))
-    assert score > 0.94
-    assert (tmp_path / "demo/digits.png").read_bytes()[1:4] == b"PNG"
-    assert len(Embedding.load(tmp_path / "demo/digits.safetensors")) == 1797
-    again = kernelne("demo", "-o", "demo", cwd=tmp_path)
-    assert again.returncode == 2
-    assert "--overwrite" in again.stderr

@@ -1,0 +1,108 @@
+"""The `kernelne` command: options in, functions called, exit codes that scripts can trust.
+
+0 done · 1 failed after the work had begun · 2 something given was wrong, nothing was done · 130 Ctrl-C
+
+What a command works with is imported when it runs, so that `kernelne --help` is quick.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from kernelne._version import __version__
+from kernelne.cli import datasets, demo, embed, evaluate, links
+from kernelne.cli.output import Run, say
+from kernelne.errors import KernelneError
+
+app = typer.Typer(
+    name="kernelne",
+    help="Node embeddings by kernel factorisation of random walks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _command in (
+    embed.embed, embed.info, evaluate.classify, evaluate.cluster, links.links, links.recommend, demo.demo,
+):  # fmt: skip
+    app.command()(_command)
+app.add_typer(datasets.app)
+
+_INTERRUPTED = 128 + signal.SIGINT
+
+# Typer brings its own copy of click or needs the package, by version: the class is found either way.
+_UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"kernelne {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Node embeddings by kernel factorisation of random walks."""
+
+
+def _stop(signum: int, frame: Any) -> None:
+    raise SystemExit(128 + signum)
+
+
+def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
+    say(f"warning: {message}")
+
+
+def _run(args: list[str] | None) -> int:
+    """Run the command; print what went wrong in one line; the exit code."""
+    try:
+        code = app(args, standalone_mode=False)
+        if code != _INTERRUPTED:  # Typer turns Ctrl-C into a code, or raises it, by version
+            return code if isinstance(code, int) else 0
+    except typer.Exit as exit_:
+        return exit_.exit_code
+    except _UsageError as error:
+        if not error.format_message():  # type: ignore[attr-defined]
+            return 2  # no arguments at all: the help has been shown
+        say(f"error: {error.format_message()} (see --help)")  # type: ignore[attr-defined]
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        pass
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except (KernelneError, OSError, MemoryError) as error:
+        reason = str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.filename is not None:
+            reason = f"{error.filename}: {error.strerror}"
+        say(f"error: {' '.join(reason.split())}")
+        return 1 if Run.begun else 2
+    say("interrupted: nothing was written")
+    return _INTERRUPTED
+
+
+def main(args: list[str] | None = None) -> int:
+    """The console script: the exit code of `args` (default: those of the process)."""
+    Run.begun = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show is no failure
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _show_warning
+            return _run(args)
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,64 @@
+"""`kernelne datasets`: graphs that go by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelne.cli.options import JsonOption
+from kernelne.cli.output import begin, print_json, print_table, say
+
+app = typer.Typer(name="datasets", help="Graphs that go by name.", no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a dataset.", show_default=False)]
+
+
+@app.command("list")
+def list_(as_json: JsonOption = False) -> None:
+    """All names: wherever a command takes a GRAPH, one of them will do."""
+    from kernelne.datasets import list_datasets
+
+    found = list_datasets()
+    if as_json:
+        print_json([asdict(info) for info in found])
+        return
+    print_table(
+        ["name", "nodes", "edges", "classes", "where", "description"],
+        [
+            [
+                info.name,
+                *("" if n is None else f"{n:,}" for n in (info.n_nodes, info.n_edges, info.n_classes)),
+                info.where,
+                info.description,
+            ]
+            for info in found
+        ],
+        text=["where", "description"],
+    )
+
+
+@app.command()
+def path(name: NameArgument) -> None:
+    """Print where the edges of a dataset are."""
+    from kernelne.datasets import dataset_path
+
+    print(dataset_path(name))
+
+
+@app.command()
+def fetch(
+    name: NameArgument,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="The original file, if you have it already.")
+    ] = None,
+) -> None:
+    """Fetch a dataset into the cache unless it is there, and print where its edges are."""
+    from kernelne.datasets import fetch_dataset, list_datasets
+
+    if source is None and any(info.name == name and info.where == "to fetch" for info in list_datasets()):
+        say(f"fetching {name} …")
+        begin()
+    print(fetch_dataset(name, source=source))

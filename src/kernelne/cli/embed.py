@@ -1,0 +1,75 @@
+"""`kernelne embed` and `kernelne info`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, given_estimator, given_graph, told
+from kernelne.cli.options import (
+    MODEL,
+    READING,
+    GraphArgument,
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    takes,
+)
+from kernelne.cli.output import begin, print_facts, print_json, say
+
+
+@takes(READING, MODEL)
+def embed(
+    graph: GraphArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Where to write: .safetensors (everything) .npz .parquet .npy .csv .emb .txt",
+            show_default=False,
+        ),
+    ],
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+    **given: Any,
+) -> None:
+    """Embed the nodes of a graph and write the vectors, node ids and provenance to a file."""
+    from kernelne.embedding import check_ids, check_save
+
+    estimator = given_estimator(given)
+    estimator.config()
+    check_files(output, graph, given["nodes"])
+    check_save(output, overwrite)
+    loaded = given_graph(graph, given)
+    estimator.set_params(progress=not quiet)
+    check_ids(loaded.nodes, output)
+    estimator.check(loaded)
+    if not quiet:
+        say(told(loaded))
+    begin()
+    estimator.fit(loaded)
+    estimator.to_embedding().save(output, overwrite=overwrite)
+    if not quiet:
+        print(
+            f"{output}: {loaded.n_nodes:,} nodes × {estimator.dim}, {type(estimator).__name__}, "
+            f"loss {estimator.loss_:.4f}, seed {estimator.seed_}, {estimator.seconds_:.1f} s"
+        )
+
+
+@takes(
+    READING, {name: MODEL[name] for name in ("model", "dim", "walks_per_node", "walk_length", "n_threads")}
+)
+def info(graph: GraphArgument, as_json: JsonOption = False, **given: Any) -> None:
+    """Say what a graph is like, and the memory and time that embedding it would take."""
+    from kernelne.summary import summarise
+
+    config = given_estimator(given).config()
+    loaded = given_graph(graph, given)
+    if not as_json:
+        say(told(loaded))
+    begin()
+    (print_json if as_json else print_facts)(summarise(loaded, config))

@@ -1,0 +1,207 @@
+"""`kernelne classify` and `kernelne cluster`: what vectors tell of labels and communities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, given_graph, given_labels, rows_in
+from kernelne.cli.options import (
+    READING,
+    EmbeddingArgument,
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    SeedOption,
+    SkipOption,
+    takes,
+)
+from kernelne.cli.output import begin, counted, print_facts, print_json, print_table, say, spread, summary
+from kernelne.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SHARES = "1,5,10,50,90"
+_LABELS = "Lines of a node and its label, commas between several labels; or the name of a dataset."
+
+
+def classify(
+    embedding: EmbeddingArgument,
+    labels: Annotated[str, typer.Argument(metavar="LABELS", help=_LABELS, show_default=False)],
+    train_sizes: Annotated[
+        str | None,
+        typer.Option(
+            "--train-sizes",
+            help="Shares of the labelled nodes to train on, in percent.",
+            show_default=f"of {_SHARES} those that leave a node to train on",
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Random splits for each share.")] = 10,
+    random_state: SeedOption = 0,
+    skip_unknown: SkipOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Score vectors by how well a logistic regression tells the labels of nodes from them."""
+    import numpy as np
+
+    from kernelne.embedding import Embedding
+    from kernelne.evaluation.classification import classify_nodes
+
+    shares = _parse_shares(_SHARES if train_sizes is None else train_sizes)
+    loaded = Embedding.load(embedding)
+    rows, truth = _labelled(labels, loaded.nodes, skip_unknown)
+    if train_sizes is None:
+        shares = [share for share in shares if share * len(rows) >= 1]
+    facts = {
+        "nodes": len(rows),
+        "without_label": len(loaded) - len(rows),
+        "classes": int(truth.any(axis=0).sum()),
+        "repeats": repeats,
+        "seed": random_state,
+    }
+    if not quiet:
+        left_out = f"; {facts['without_label']:,} without label left out" if facts["without_label"] else ""
+        say(f"Labels: {facts['nodes']:,} nodes, {facts['classes']:,} classes{left_out}")
+    settings: dict[str, Any] = {"train_sizes": shares, "n_repeats": repeats, "random_state": random_state}
+    with counted("scoring", "splits", quiet) as report:
+        scores = classify_nodes(loaded.vectors[rows], truth, **settings, progress=report)
+    # Without vectors the same classifier can only learn which labels are frequent.
+    majority = classify_nodes(np.zeros((len(rows), 1)), truth, **settings)
+    columns = {
+        "micro_f1": scores.micro_f1,
+        "macro_f1": scores.macro_f1,
+        "majority_micro_f1": majority.micro_f1,
+        "majority_macro_f1": majority.macro_f1,
+    }
+    table = [(share, {name: values[i] for name, values in columns.items()}) for i, share in enumerate(shares)]
+    if as_json:
+        print_json(facts | {"scores": [{"train_share": share} | summary(row) for share, row in table]})
+        return
+    print_table(
+        ["trained on", "micro-F1", "macro-F1", "majority: micro-F1", "macro-F1"],
+        [[f"{100 * share:g} %", *map(spread, row.values())] for share, row in table],
+    )
+
+
+def _parse_shares(text: str) -> list[float]:
+    """1,10,50 → [0.01, 0.1, 0.5]."""
+    try:
+        percent = [float(part) for part in text.split(",")]
+    except ValueError:
+        percent = []
+    if not percent or not all(0 < share < 100 for share in percent):
+        raise ParameterError("--train-sizes", text, "write percents above 0 and below 100, as 1,10,50")
+    return [share / 100 for share in percent]
+
+
+def _labelled(
+    labels: str, nodes: NDArray[Any], skip_unknown: bool
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows of the nodes that have labels, and their indicator; at least one."""
+    found = given_labels(labels)
+    rows, truth = found.for_nodes(nodes, unknown="skip" if skip_unknown else "error")
+    if not len(rows):
+        raise InputError(f"{labels}: none of its {len(found):,} nodes are in the embedding")
+    return rows, truth
+
+
+@takes(READING)
+def cluster(
+    embedding: EmbeddingArgument,
+    n_clusters: Annotated[
+        int | None,
+        typer.Option(
+            "--n-clusters", min=1, help="Clusters.", show_default="as many as there are labels or communities"
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="LABELS", help=f"Compare with these. {_LABELS}")
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph", metavar="GRAPH", help="Compare with its communities (Louvain); a file or a dataset."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Where to write node and cluster: .csv"),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    random_state: SeedOption = 0,
+    skip_unknown: SkipOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """Cluster nodes by their vectors (k-means); compare with labels, or with the graph's communities."""
+    from kernelne._files import check_output
+    from kernelne.embedding import Embedding
+    from kernelne.evaluation.clustering import cluster_nodes
+
+    check_files(output, embedding, labels, graph, given["nodes"])
+    if output is not None:
+        if output.suffix.lower() != ".csv":
+            raise ParameterError("--output", str(output), "must end in .csv")
+        check_output(output, overwrite)
+    loaded = Embedding.load(embedding)
+    nodes, vectors = loaded.nodes, loaded.vectors
+    network = None
+    if graph is not None:
+        network = given_graph(graph, given)
+        nodes, vectors = network.nodes, vectors[rows_in(loaded, network)]
+    classes = None if labels is None else _single_labels(labels, nodes, skip_unknown)
+    if not quiet:
+        say(f"Clustering {len(nodes):,} nodes × {loaded.dim} …")
+    scores = cluster_nodes(
+        vectors, n_clusters=n_clusters, labels=classes, graph=network, random_state=random_state
+    )
+    begin()
+    if output is not None:
+        _write_clusters(output, nodes, scores.assignment, overwrite)
+    facts = {
+        "nodes": len(nodes),
+        "clusters": scores.n_clusters,
+        "compared_with": "labels" if labels else "communities" if graph else None,
+        "nmi": scores.nmi,
+        "ari": scores.ari,
+        "modularity": scores.modularity,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    shown = {name: value for name, value in facts.items() if value is not None}
+    print_facts({name: round(v, 3) if isinstance(v, float) else v for name, v in shown.items()})
+
+
+def _single_labels(labels: str, nodes: NDArray[Any], skip_unknown: bool) -> NDArray[np.int64]:
+    """One class a node, (n,)."""
+    rows, truth = _labelled(labels, nodes, skip_unknown)
+    if len(rows) < len(nodes):
+        raise InputError(
+            f"{labels}: {len(nodes) - len(rows):,} of {len(nodes):,} nodes have no label: to compare, each "
+            "needs one"
+        )
+    if (truth.sum(axis=1) > 1).any():
+        raise InputError(f"{labels}: some nodes have several labels: to compare, each needs one")
+    classes: NDArray[np.int64] = truth.argmax(axis=1)
+    return classes
+
+
+def _write_clusters(path: Path, nodes: NDArray[Any], clusters: NDArray[np.int64], overwrite: bool) -> None:
+    """Lines of `id,cluster` under a header; strings in quotes."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    from kernelne._files import atomic_output
+    from kernelne._ids import id_column
+
+    table = pa.table({"id": id_column(nodes), "cluster": clusters})
+    with atomic_output(path, overwrite) as temporary, open(temporary, "wb") as file:
+        file.write(b"id,cluster\n")
+        pacsv.write_csv(table, file, pacsv.WriteOptions(include_header=False))

@@ -1,0 +1,147 @@
+"""What arguments and shared options ask for: the estimator, a graph, labels, a node."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelne.cli.options import READING, default_of
+from kernelne.cli.output import say
+from kernelne.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kernelne.datasets import Dataset
+    from kernelne.embedding import Embedding
+    from kernelne.graph import Graph
+    from kernelne.labels import Labels
+
+
+def given_estimator(given: dict[str, Any]) -> Any:
+    """The model asked for, with the parameters that were given."""
+    from kernelne.estimators import KernelNE, MKernelNE
+
+    models = {"mkernelne": MKernelNE, "kernelne": KernelNE}
+    model = given["model"] or "mkernelne"
+    if model not in models:
+        raise ParameterError("--model", model, f"known are {', '.join(models)}")
+    estimator = models[model]()
+    known = estimator.get_params()
+    own = {name for cls in models.values() for name in cls().get_params()}
+    chosen = {name: value for name, value in given.items() if name in own and value is not None}
+    for name in chosen:
+        if name not in known:
+            other = next(m for m in models if m != model)
+            option = "--" + name.replace("_", "-")
+            raise ParameterError(option, chosen[name], f"belongs to --model {other}, not to {model}")
+    if "kernels" in chosen:
+        chosen["kernels"] = _parse_kernels(chosen["kernels"])
+    return estimator.set_params(**chosen)
+
+
+def _parse_kernels(text: str) -> list[tuple[str, float]]:
+    """gaussian:1,schoenberg:2 → [("gaussian", 1.0), ("schoenberg", 2.0)]."""
+    pairs = []
+    for part in text.split(","):
+        name, _, sigma = part.strip().partition(":")
+        try:
+            pairs.append((name, float(sigma)))
+        except ValueError:
+            raise ParameterError(
+                "--kernels", text, "write NAME:SIGMA,NAME:SIGMA, as gaussian:1,schoenberg:2"
+            ) from None
+    return pairs
+
+
+def is_dataset(text: str) -> bool:
+    """Whether a name stands for a dataset: there is no file called so, and it has no suffix and no folder."""
+    base = text.partition(":")[0]
+    return not os.path.lexists(text) and not any(mark in base for mark in (".", "/", os.sep))
+
+
+def given_dataset(name: str, self_loops: bool = True) -> Dataset:
+    """A dataset, fetched if need be."""
+    from kernelne.datasets import list_datasets, load_dataset
+
+    if any(known.name == name and known.where == "to fetch" for known in list_datasets()):
+        say(f"fetching {name} …")
+    try:
+        return load_dataset(name, self_loops=self_loops)
+    except ParameterError as error:
+        if error.name == "dataset":
+            raise InputError(f"{name}: there is no such file; {error}") from None
+        raise
+
+
+def check_files(output: Path | None, *paths: Any) -> None:
+    """Raise if a file to read is not there or cannot be opened, or is the one to write."""
+    from kernelne._inputs import check_input
+
+    for path in paths:
+        if path is not None and not is_dataset(str(path)):
+            check_input(path)
+            if output is not None and output.exists() and output.samefile(path):
+                raise ParameterError("--output", str(output), "is the input; give another name")
+
+
+def given_graph(graph: str, given: dict[str, Any]) -> Graph:
+    """The graph of the argument GRAPH, read as the options say."""
+    from kernelne.io import read_graph
+
+    options = {name: given[name] for name in READING}
+    if not is_dataset(graph):
+        return read_graph(graph, **options)
+    self_loops = not options.pop("drop_self_loops")
+    for name, value in options.items():
+        if value != default_of(READING[name]):
+            raise ParameterError(
+                "--" + name, value, f"says how to read a file, and {graph} is the name of a dataset"
+            )
+    return given_dataset(graph, self_loops).graph
+
+
+def given_labels(labels: str) -> Labels:
+    """The labels of a file or a dataset."""
+    from kernelne.labels import read_labels
+
+    if not is_dataset(labels):
+        return read_labels(labels)
+    found = given_dataset(labels).labels
+    if found is None:
+        raise InputError(f"{labels}: this dataset has no labels; give a file")
+    return found
+
+
+def rows_in(embedding: Embedding, graph: Graph) -> NDArray[np.int64]:
+    """The row of the embedding for each node of the graph; both must have the same nodes."""
+    import numpy as np
+
+    rows: NDArray[np.int64] = embedding.index_of(graph.nodes)
+    if len(embedding) > graph.n_nodes:
+        extra = np.delete(embedding.nodes, rows).tolist()
+        raise InputError(
+            f"{len(extra):,} of {len(embedding):,} nodes of the embedding are not in the graph, such as "
+            f"{extra[0]!r}; --nodes brings in nodes without edges"
+        )
+    return rows
+
+
+def given_node(text: str, nodes: NDArray[Any]) -> Any:
+    """A node id as it is among `nodes`: an integer where those are."""
+    if nodes.dtype != object:
+        with suppress(ValueError):
+            return int(text)
+    return text
+
+
+def told(graph: Graph) -> str:
+    """What was read, in a line that shows a header or a separator gone wrong."""
+    row = int((graph.degrees > 0).argmax())
+    first = ""
+    if graph.neighbours.size:
+        first = f", such as {graph.nodes[row]} – {graph.nodes[graph.neighbours[graph.offsets[row]]]}"
+    return repr(graph).strip("<>") + first

@@ -1,0 +1,157 @@
+"""`kernelne links` and `kernelne recommend`: predicting links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, given_estimator, given_graph, given_node, rows_in, told
+from kernelne.cli.options import (
+    MODEL,
+    READING,
+    EmbeddingArgument,
+    GraphArgument,
+    JsonOption,
+    QuietOption,
+    SeedOption,
+    takes,
+)
+from kernelne.cli.output import begin, print_json, print_table, say, spread, summary
+from kernelne.errors import ParameterError
+
+if TYPE_CHECKING:
+    from kernelne.evaluation.link_splits import LinkSplit
+    from kernelne.evaluation.links import LinkScores
+
+_NAMES = {
+    "embedding": "{model}, {operator}",
+    "link_predictor": "link predictor",
+    "degree_product": "degree product",
+    "common_neighbours": "common neighbours",
+    "adamic_adar": "Adamic–Adar",
+}
+
+
+@takes(READING, {name: option for name, option in MODEL.items() if name != "random_state"})
+def links(
+    graph: GraphArgument,
+    test_share: Annotated[
+        float, typer.Option("--test-share", help="Share of the edges to hide and to predict.")
+    ] = 0.5,
+    non_edges: Annotated[
+        str,
+        typer.Option("--non-edges", help="Pairs to tell from links: uniform, or degree: as linked as those."),
+    ] = "uniform",
+    splits: Annotated[int, typer.Option("--splits", min=1, help="How often to hide and to embed anew.")] = 1,
+    operator: Annotated[
+        str, typer.Option("--operator", help="Features of a pair: l2, l1, hadamard or average.")
+    ] = "l2",
+    random_state: SeedOption = 0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """Hide links of a graph, embed what is left, and score how well the hidden ones are predicted."""
+    import numpy as np
+
+    from kernelne.evaluation.link_splits import split_links
+    from kernelne.evaluation.links import OPERATORS
+
+    if operator not in OPERATORS:
+        raise ParameterError("--operator", operator, f"must be one of {', '.join(OPERATORS)}")
+    estimator = given_estimator(given).set_params(progress=not quiet)
+    estimator.config()
+    check_files(None, graph, given["nodes"])
+    loaded = given_graph(graph, given)
+    if not quiet:
+        say(told(loaded))
+    results: list[dict[str, LinkScores]] = []
+    for number in range(splits):
+        seed = random_state + number
+        split = split_links(loaded, test_share=test_share, non_edges=non_edges, random_state=seed)
+        estimator.set_params(random_state=seed).check(split.graph)
+        begin()
+        if not quiet:
+            hidden, left = len(split.test_edges), len(split.train_edges)
+            say(f"Split {number + 1} of {splits}: {hidden:,} edges hidden, {left:,} left")
+        results.append(_score_split(split, estimator, operator, non_edges, seed))
+    by_name = {
+        name: {
+            measure: np.array([getattr(scores[name], measure) for scores in results])
+            for measure in ("auc", "average_precision")
+        }
+        for name in results[0]
+    }
+    facts = {
+        "model": type(estimator).__name__,
+        "nodes": split.graph.n_nodes,
+        "edges": len(split.train_edges) + len(split.test_edges),
+        "hidden_edges": len(split.test_edges),
+        "test_share": test_share,
+        "non_edges": non_edges,
+        "splits": splits,
+        "operator": operator,
+        "seed": random_state,
+    }
+    if as_json:
+        print_json(facts | {"scores": [{"name": name} | summary(by_name[name]) for name in by_name]})
+        return
+    rows = [[_NAMES[name].format(**facts), *map(spread, by_name[name].values())] for name in by_name]
+    print_table(["links told by", "AUC", "average precision"], rows)
+
+
+def _score_split(
+    split: LinkSplit, estimator: Any, operator: str, non_edges: str, seed: int
+) -> dict[str, LinkScores]:
+    """The scores of the embedding, of the link predictor, and of what needs neither."""
+    from kernelne.evaluation.links import control_scores, rank_scores, score_links
+    from kernelne.link_predictor import LinkPredictor
+
+    embedding = estimator.fit(split.graph).to_embedding()
+    predictor = LinkPredictor(
+        embedder=estimator, non_edges=non_edges, random_state=seed, progress=estimator.progress
+    ).fit(split.graph, embedding)
+    edges, others = (
+        {"link_predictor": predictor.predict_proba(split.graph.nodes[pairs])[:, 1]}
+        | control_scores(split.graph, pairs)
+        for pairs in (split.test_edges, split.test_non_edges)
+    )
+    told_by_vectors = score_links(embedding.vectors, split, operator=operator)
+    return {"embedding": told_by_vectors} | {name: rank_scores(edges[name], others[name]) for name in edges}
+
+
+@takes(READING)
+def recommend(
+    graph: GraphArgument,
+    embedding: EmbeddingArgument,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Id of the node.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many to recommend.")] = 10,
+    random_state: SeedOption = 0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """The nodes that a node is likeliest to link to next, and how likely, were half of all pairs linked."""
+    from kernelne.embedding import Embedding
+    from kernelne.link_predictor import LinkPredictor
+
+    check_files(None, graph, embedding, given["nodes"])
+    loaded = Embedding.load(embedding)
+    network = given_graph(graph, given)
+    rows_in(loaded, network)
+    wanted = given_node(node, network.nodes)
+    loaded.index_of(wanted)
+    if not quiet:
+        say(told(network))
+    begin()
+    predictor = LinkPredictor(random_state=random_state, progress=not quiet).fit(network, loaded)
+    ids, chances = predictor.recommend(wanted, k)
+    if as_json:
+        pairs = zip(ids.tolist(), chances.tolist(), strict=True)
+        print_json({"node": wanted, "recommended": [{"node": i, "probability": p} for i, p in pairs]})
+        return
+    print_table(
+        ["node", "probability"],
+        [[str(i), f"{p:.3f}"] for i, p in zip(ids.tolist(), chances.tolist(), strict=True)],
+    )

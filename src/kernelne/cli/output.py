@@ -1,0 +1,96 @@
+"""What commands print: lines on standard error, tables and JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kernelne.progress import reporting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Run:
+    """Whether work that takes time has begun: from then on a failure exits with 1 instead of 2."""
+
+    begun = False
+
+
+def begin() -> None:
+    """From here on what fails is no longer the fault of what was given."""
+    Run.begun = True
+
+
+def say(line: str) -> None:
+    """A line on standard error, where there is one."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
+
+
+def print_json(facts: Any) -> None:
+    """Facts for scripts, on one line."""
+    print(json.dumps(facts))
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """A name and its value a line."""
+    for name, value in facts.items():
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        shown = value if isinstance(value, str) else f"{value:,}"
+        print(f"{name.replace('_', ' '):22} {shown}")
+
+
+def summary(values: dict[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Means by name, and standard deviations by the name with `_sd` after it."""
+    means = {name: float(array.mean()) for name, array in values.items()}
+    return means | {f"{name}_sd": float(array.std()) for name, array in values.items()}
+
+
+def spread(values: NDArray[np.float64]) -> str:
+    """Mean and standard deviation; of one value, the value."""
+    return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if values.size > 1 else "")
+
+
+@contextmanager
+def counted(task: str, unit: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A function of (done, in all) that shows how far the work is; its first call says that it has begun."""
+    with reporting(not quiet, task, unit) as report:
+
+        def tell(done: int, total: int) -> None:
+            begin()
+            report(done, total, math.nan)
+
+        yield tell
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[str] = ()) -> None:
+    """Rows under the names of their columns; the first column and those named in `text` start at the left."""
+    left = [number == 0 or name in text for number, name in enumerate(columns)]
+    if sys.stdout.isatty():
+        _print_rich(columns, rows, left)
+        return
+    table = [columns, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = (c.ljust(w) if at else c.rjust(w) for c, w, at in zip(row, widths, left, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[bool]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, at in zip(columns, left, strict=True):
+        table.add_column(Text(name), justify="left" if at else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))  # as they are: an id may hold what Rich would take for markup
+    Console().print(table)

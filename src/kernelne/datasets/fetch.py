@@ -1,0 +1,152 @@
+"""Canonical files of the paper's graphs: found in a folder or fetched, never used with a wrong hash."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernelne._files import atomic_output
+from kernelne._inputs import check_input
+from kernelne.datasets.registry import REGISTRY, Entry
+from kernelne.errors import (
+    FileFormatError,
+    InputError,
+    KernelneError,
+    MissingDependencyError,
+    OutputError,
+    ParameterError,
+)
+
+DATA, CACHE = "KERNELNE_DATA", "KERNELNE_CACHE"
+_TIMEOUT = 60  # seconds without an answer
+
+
+def data_folder() -> Path | None:
+    """The folder the environment variable KERNELNE_DATA names."""
+    if not (given := os.environ.get(DATA)):
+        return None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        raise ParameterError(DATA, given, "there is no such folder; correct the variable, or unset it")
+    return folder
+
+
+def cache_folder() -> Path:
+    """The folder for what is fetched: KERNELNE_CACHE, or else the user's cache."""
+    if given := os.environ.get(CACHE):
+        return Path(given).expanduser()
+    return Path(_pooch().os_cache("kernelne"))
+
+
+def find(name: str) -> tuple[str, dict[str, Path]] | None:
+    """Where a graph is, "data folder" or "cache", and its files by part, not looked into; None: nowhere."""
+    folder = data_folder()
+    if folder is not None and (files := _files(folder, name)):
+        return "data folder", files
+    try:
+        folder = cache_folder()
+    except MissingDependencyError:
+        return None  # nothing was ever fetched
+    return ("cache", files) if (files := _files(folder, name)) else None
+
+
+def read_verified(path: Path, sha256: str) -> bytes:
+    """The text of a canonical file; FileFormatError if it is not the one with this hash."""
+    check_input(path)
+    try:
+        text = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(path, f"corrupt or truncated gzip data ({error}): delete it") from None
+    if (found := hashlib.sha256(text).hexdigest()) != sha256:
+        raise FileFormatError(
+            path, f"its text has sha256 {found}, should have {sha256}: not this graph, or damaged; delete it"
+        )
+    return text
+
+
+def fetch(name: str, source: str | os.PathLike[str] | None = None) -> dict[str, Path]:
+    """Put a graph into the cache, from the original file at `source` or else from its address; its files."""
+    entry = REGISTRY[name]
+    folder = cache_folder()
+    if source is not None:
+        check_input(source)
+        texts = _convert(entry, Path(source), os.fspath(source))
+    elif not entry.fetched:
+        raise InputError(
+            f"{name} cannot be fetched: its original is {entry.source}; pass that file as source= to "
+            f"fetch_dataset, or put {', '.join(_names(name, entry))} into the folder that {DATA} names"
+        )
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            path = Path(temporary) / entry.source.rpartition("/")[2]
+            _download(entry.source, path)
+            texts = _convert(entry, path, entry.source)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
+    files = {part: folder / file for part, file in zip(entry.sha256, _names(name, entry), strict=True)}
+    for part, path in files.items():
+        with atomic_output(path, overwrite=True) as temporary_path:
+            temporary_path.write_bytes(gzip.compress(texts[part], mtime=0))
+    return files
+
+
+def _names(name: str, entry: Entry) -> list[str]:
+    return [f"{name}.{part}.gz" for part in entry.sha256]
+
+
+def _files(folder: Path, name: str) -> dict[str, Path] | None:
+    """The files of a graph if the folder has them all."""
+    entry = REGISTRY[name]
+    files = {part: folder / file for part, file in zip(entry.sha256, _names(name, entry), strict=True)}
+    return files if all(path.exists() for path in files.values()) else None
+
+
+def _pooch() -> Any:
+    try:
+        import pooch
+    except ImportError:
+        raise MissingDependencyError("pooch", "data") from None
+    return pooch
+
+
+def _download(address: str, path: Path) -> None:
+    # A server that compresses on the way would have the file come out under a name that says otherwise.
+    headers = {"Accept-Encoding": "identity"}
+    downloader = _pooch().HTTPDownloader(chunk_size=1 << 16, timeout=_TIMEOUT, headers=headers)
+    try:
+        downloader(address, str(path), None)
+    except OSError as error:  # all errors of requests are
+        answer = getattr(error, "response", None)
+        reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
+        raise KernelneError(
+            f"{address}: cannot be downloaded ({reason}); nothing was kept. If you have the file, pass it as "
+            f"source= to fetch_dataset; if you have the canonical files, {DATA} names their folder"
+        ) from error
+
+
+def _convert(entry: Entry, path: Path, shown: str) -> Mapping[str, bytes]:
+    """The texts of an original file, verified."""
+    try:
+        texts = entry.convert(path)
+    except Exception as error:  # other bytes than those expected may make a parser raise anything
+        reason = str(error).replace(str(path), path.name) or type(error).__name__
+        raise FileFormatError(
+            shown, f"is not the original file of this graph, or damaged ({reason}); nothing was kept"
+        ) from error
+    found = {part: hashlib.sha256(text).hexdigest() for part, text in texts.items()}
+    for part in sorted({*found, *entry.sha256}):
+        if found.get(part) != entry.sha256.get(part):
+            raise FileFormatError(
+                shown,
+                f"the {part} made of it have sha256 {found.get(part)}, should have {entry.sha256.get(part)}: "
+                "it has changed, or is not the original file of this graph; nothing was kept",
+            )
+    return texts

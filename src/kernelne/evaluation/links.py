@@ -1,0 +1,222 @@
+"""Scores of link prediction: the paper's logistic regression on pairs, rankings, and controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from kernelne._jit import cached
+from kernelne.errors import InputError, ParameterError
+from kernelne.evaluation.communities import as_undirected
+from kernelne.evaluation.link_splits import LinkSplit
+
+_MAX_NEWTON_STEPS = 50
+_TOLERANCE = 1e-4
+_BLOCK = 2**22  # numbers in a block of features: 32 MB
+
+#: What is computed of the vectors of the two ends, coordinate by coordinate.
+OPERATORS: dict[str, Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]] = {
+    "l2": lambda a, b: np.square(a - b),
+    "l1": lambda a, b: np.abs(a - b),
+    "hadamard": lambda a, b: a * b,
+    "average": lambda a, b: (a + b) / 2,
+}
+
+
+@dataclass(frozen=True)
+class LinkScores:
+    """How well edges are ranked above non-edges; 0.5 is chance for both, with as many of each."""
+
+    auc: float
+    average_precision: float
+
+
+def check_vectors(vectors: ArrayLike, n: int | None = None) -> NDArray[Any]:
+    """Vectors as a finite (n, d) array of float32 or float64."""
+    table = np.asarray(vectors)
+    if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
+        raise InputError(
+            f"vectors: shape {table.shape} of {table.dtype}: give numbers of shape (nodes, dimensions)"
+        )
+    if n is not None and len(table) != n:
+        raise InputError(f"vectors: {len(table)} rows for a graph of {n} nodes: give one a node")
+    if table.dtype != np.float32:
+        table = table.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if bad.size:
+        raise InputError(f"vectors: row {bad[0]} holds values that are not finite ({bad.size} such rows)")
+    return table
+
+
+def _check_pairs(pairs: ArrayLike, n: int) -> NDArray[np.int64]:
+    array = np.asarray(pairs)
+    if array.size == 0 and array.dtype.kind == "f":  # an empty list
+        array = array.reshape(-1, 2).astype(np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise InputError(f"pairs: shape {array.shape} of {array.dtype}: give row numbers of shape (k, 2)")
+    if array.size and not 0 <= array.min() <= array.max() < n:
+        raise InputError(f"pairs: rows {array.min()} to {array.max()}: must lie between 0 and {n - 1}")
+    return array.astype(np.int64, copy=False)
+
+
+def _check_operator(operator: str) -> None:
+    if operator not in OPERATORS:
+        raise ParameterError("operator", operator, f"must be one of {', '.join(OPERATORS)}")
+
+
+def pair_features(vectors: ArrayLike, pairs: ArrayLike, operator: str = "l2") -> NDArray[Any]:
+    """Features (k, d) of pairs (k, 2) of rows of vectors (n, d); float32 for float32 vectors, else float64.
+
+    Coordinate by coordinate, for ends a and b: "l2" (a - b)², the paper's; "l1" |a - b|; "hadamard" a · b;
+    "average" (a + b) / 2.
+    """
+    _check_operator(operator)
+    table = check_vectors(vectors)
+    rows = _check_pairs(pairs, len(table))
+    return OPERATORS[operator](table[rows[:, 0]], table[rows[:, 1]])
+
+
+def score_links(vectors: ArrayLike, split: LinkSplit, *, operator: str = "l2") -> LinkScores:
+    """Scores on the test pairs of a logistic regression (L2, C = 1) fitted on the training pairs.
+
+    vectors (n, d): an embedding of `split.graph`, row i for its node i. Features are those of
+    `pair_features`, raw; the intercept is penalised like the rest, as in liblinear.
+    """
+    _check_operator(operator)
+    table = check_vectors(vectors, split.graph.n_nodes)
+    pairs = np.concatenate([split.train_edges, split.train_non_edges])
+    sign = np.repeat([1.0, -1.0], [len(split.train_edges), len(split.train_non_edges)])
+    w = _fit_pairs(table, pairs, sign, operator)
+    edges, non_edges = (
+        np.concatenate([X @ w for X, _ in _blocks(table, test, operator)])
+        for test in (split.test_edges, split.test_non_edges)
+    )
+    return rank_scores(edges, non_edges)
+
+
+def _blocks(
+    table: NDArray[Any], pairs: NDArray[np.int64], operator: str
+) -> Iterator[tuple[NDArray[np.float64], slice]]:
+    """Features (rows, d + 1) of a block of pairs, the last column ones; and which pairs they are."""
+    size = max(1, _BLOCK // (table.shape[1] + 1))
+    for start in range(0, len(pairs), size):
+        part = pairs[start : start + size]
+        X = np.ones((len(part), table.shape[1] + 1))
+        X[:, :-1] = OPERATORS[operator](table[part[:, 0]], table[part[:, 1]])
+        yield X, slice(start, start + size)
+
+
+def _fit_pairs(
+    table: NDArray[Any], pairs: NDArray[np.int64], sign: NDArray[np.float64], operator: str
+) -> NDArray[np.float64]:
+    """Weights (d + 1,) of the logistic regression, by Newton's method, its sums taken block by block.
+
+    All features at once (`fit_logistic`) would be gigabytes for a million edges.
+    """
+
+    def sums(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        loss, gradient, hessian = 0.5 * float(w @ w), w.copy(), np.eye(len(w))
+        for X, rows in _blocks(table, pairs, operator):
+            margin = sign[rows] * (X @ w)
+            wrong = expit(-margin)
+            loss += float(np.logaddexp(0.0, -margin).sum())
+            gradient -= X.T @ (sign[rows] * wrong)
+            X *= np.sqrt(wrong * (1.0 - wrong))[:, None]
+            hessian += X.T @ X
+        return loss, gradient, hessian
+
+    return _newton(sums, np.zeros(table.shape[1] + 1))
+
+
+def fit_towards(
+    X: NDArray[np.float64], y: NDArray[np.bool_], prior: NDArray[np.float64], firmness: float
+) -> NDArray[np.float64]:
+    """Weights (d,) of a logistic regression of y (n,) on X (n, d), penalised firmness/2 · ‖w − prior‖²."""
+    sign = np.where(y, 1.0, -1.0)
+
+    def sums(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        margin = sign * (X @ w)
+        wrong = expit(-margin)
+        loss = float(np.logaddexp(0.0, -margin).sum()) + 0.5 * firmness * float(np.square(w - prior).sum())
+        gradient = firmness * (w - prior) - X.T @ (sign * wrong)
+        hessian = (X * (wrong * (1.0 - wrong))[:, None]).T @ X + firmness * np.eye(len(w))
+        return loss, gradient, hessian
+
+    return _newton(sums, prior)
+
+
+def _newton(
+    sums: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64], NDArray[np.float64]]],
+    w: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The minimum of a convex function that tells its value, gradient and Hessian, sought from w."""
+    loss, gradient, hessian = sums(w)
+    enough = _TOLERANCE * float(np.linalg.norm(gradient))
+    for _ in range(_MAX_NEWTON_STEPS):
+        if np.linalg.norm(gradient) <= enough:
+            break
+        step = np.linalg.solve(hessian, gradient)
+        while (trial := sums(w - step))[0] > loss and np.abs(step).max() > 1e-9:
+            step = step / 2.0
+        w, (loss, gradient, hessian) = w - step, trial
+    return w
+
+
+def rank_scores(scores_edges: ArrayLike, scores_non_edges: ArrayLike) -> LinkScores:
+    """Scores of a ranking by numbers (k,) given to edges and (l,) given to non-edges; higher is likelier.
+
+    AUC is the chance that an edge is above a non-edge, a tie counting one half; average precision, as in
+    scikit-learn, is the mean precision at each edge.
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    parts = [np.asarray(part, np.float64) for part in (scores_edges, scores_non_edges)]
+    for name, part in zip(("scores_edges", "scores_non_edges"), parts, strict=True):
+        if part.ndim != 1 or not part.size or not np.isfinite(part).all():
+            raise InputError(f"{name}: shape {part.shape}: give finite numbers, one a pair, at least one")
+    truth = np.repeat([True, False], [part.size for part in parts])
+    scores = np.concatenate(parts)
+    return LinkScores(float(roc_auc_score(truth, scores)), float(average_precision_score(truth, scores)))
+
+
+def control_scores(graph: Any, pairs: ArrayLike) -> dict[str, NDArray[np.float64]]:
+    """What needs no embedding: for pairs (k, 2) of rows, (k,) float64 each, by name.
+
+    "degree_product", "common_neighbours" and "adamic_adar" (common neighbours, each weighed 1/log degree).
+    Weights, directions and self-loops are ignored. An embedding that predicts links should beat these.
+    """
+    plain = as_undirected(graph)
+    rows = _check_pairs(pairs, plain.n_nodes)
+    sources = np.repeat(np.arange(plain.n_nodes), plain.degrees)
+    degrees = np.bincount(sources[sources != plain.neighbours], minlength=plain.n_nodes)
+    common, adamic_adar = _common_neighbours(plain.offsets, plain.neighbours, degrees, rows)
+    product = degrees[rows[:, 0]].astype(np.float64) * degrees[rows[:, 1]]
+    return {"degree_product": product, "common_neighbours": common, "adamic_adar": adamic_adar}
+
+
+@cached()
+def _common_neighbours(offsets, neighbours, degrees, pairs):  # type: ignore[no-untyped-def]
+    """For each pair the number of common neighbours, and the sum of their 1/log degree."""
+    common = np.zeros(len(pairs))
+    weighed = np.zeros(len(pairs))
+    for i in range(len(pairs)):
+        u, v = pairs[i]
+        if offsets[u + 1] - offsets[u] > offsets[v + 1] - offsets[v]:
+            u, v = v, u
+        # The longer list, that of a hub perhaps, is not read but searched.
+        start, stop = offsets[v], offsets[v + 1]
+        for k in range(offsets[u], offsets[u + 1]):
+            z = neighbours[k]
+            start += np.searchsorted(neighbours[start:stop], z)
+            if start == stop:
+                break
+            if neighbours[start] == z and z != u and z != v:
+                common[i] += 1.0
+                if degrees[z] > 1:  # always, unless the pair is a node with itself
+                    weighed[i] += 1.0 / np.log(degrees[z])
+    return common, weighed

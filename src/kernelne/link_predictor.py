@@ -1,0 +1,264 @@
+"""LinkPredictor: who will link, learned from a graph, its embedding and edges held out of it."""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from kernelne.embedding import Embedding
+from kernelne.errors import InputError, ParameterError
+from kernelne.estimators import MKernelNE, estimator_of
+from kernelne.evaluation.communities import as_undirected, check_seed
+from kernelne.evaluation.link_splits import draw_non_edges, hide_edges
+from kernelne.evaluation.links import fit_towards
+from kernelne.graph import Graph
+from kernelne.link_features import LinkFeatures
+from kernelne.progress import Progress
+
+_REFERENCE = 20_000  # random pairs by which numbers are standardised
+_FEW = 20  # held-out edges from which nothing can be learned
+_ENOUGH = 5_000  # held-out edges after which no further embedding is made for more
+_MOST = 20_000  # held-out edges used of one embedding
+_MOST_EMBEDDINGS = 3
+#: How firmly the weights are held to the prior, and how many held-out edges make the trees count half.
+_FIRMNESS = 30.0
+_HALF_TRUST = 500
+
+
+class LinkPredictor(BaseEstimator):  # type: ignore[misc]
+    """Probabilities of links between nodes of a graph.
+
+    Edges are held out, what is left is embedded anew the way `embedding` was made, and a scorer learns there
+    to tell the held-out edges from pairs without one: so it never sees a pair whose degrees, neighbours or
+    vectors contain the very link asked about. It scores the whole graph with the embedding given. The scorer
+    joins a logistic regression, held to a prior (nearer is likelier, and so is a pair of higher degrees), and
+    gradient boosted trees, which count the more the more edges were held out. Held out are only edges that
+    leave their ends connected; in a graph that is nearly a tree there are none, and the prior alone
+    decides.
+
+    Parameters
+    ----------
+    embedder: what embeds the graph with edges held out: an estimator with `fit` and `embedding_`. None takes
+        the model and parameters that the embedding's provenance names.
+    holdout: share of the edges held out for each of at most three such embeddings.
+    non_edges: what links are told from: "uniform", any pairs; or "degree", pairs with the degrees of links.
+    random_state: an integer, or None for a new seed.
+    progress: as in MKernelNE, for the embeddings.
+
+    Attributes
+    ----------
+    n_held_out_: edges the scorer learned from; 0: the prior alone.
+    graph_, embedding_: what `fit` was given; links are predicted without regard to direction.
+
+    Examples
+    --------
+    >>> from kernelne import LinkPredictor, MKernelNE, load_dataset
+    >>> graph = load_dataset("karate").graph
+    >>> embedding = MKernelNE(dim=16, random_state=0).fit(graph).to_embedding()
+    >>> model = LinkPredictor(random_state=0).fit(graph, embedding)
+    >>> model.predict_proba([[0, 9], [16, 24]]).shape
+    (2, 2)
+    >>> nodes, probabilities = model.recommend(0, k=3)
+    """
+
+    def __init__(
+        self,
+        *,
+        embedder: Any = None,
+        holdout: float = 0.1,
+        non_edges: str = "uniform",
+        random_state: int | None = None,
+        progress: Progress = None,
+    ) -> None:
+        self.embedder = embedder
+        self.holdout = holdout
+        self.non_edges = non_edges
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, graph: Any, embedding: Embedding | None = None) -> Self:
+        """Learn from a graph and its embedding; without one, `embedder` (default MKernelNE()) makes it."""
+        if not isinstance(self.holdout, int | float) or not 0 < self.holdout <= 0.5:
+            raise ParameterError("holdout", self.holdout, "must be above 0 and at most 0.5")
+        if self.non_edges not in ("uniform", "degree"):
+            raise ParameterError("non_edges", self.non_edges, 'must be "uniform" or "degree"')
+        seed = secrets.randbits(32) if self.random_state is None else check_seed(self.random_state)
+        plain = as_undirected(graph)
+        if plain.n_edges == 0:
+            raise InputError("the graph has no edges: there is nothing to learn links from")
+        if embedding is None:
+            embedding = self._embed(self.embedder or MKernelNE(), plain, seed)
+        embedding = _aligned(embedding, plain)
+        rng = np.random.default_rng(seed)
+        self.graph_, self.embedding_ = plain, embedding
+        embedder = self._embedder(embedding)
+        folds = self._folds(plain, embedder, rng, seed) if embedder is not None else []
+        self._features = self._features_of(plain, embedding, rng)
+        self.n_held_out_ = sum(int(y.sum()) for _, y in folds)
+        self._learn(folds, rng)
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict_proba(self, pairs: ArrayLike) -> NDArray[np.float64]:
+        """(k, 2) chances of no link and of a link, for pairs (k, 2) of node ids, were both equally common."""
+        check_is_fitted(self, "n_held_out_")
+        given = np.asarray(pairs, dtype=None if len(np.shape(pairs)) == 2 else object)
+        if given.ndim != 2 or given.shape[1] != 2:
+            raise InputError(f"pairs: shape {given.shape}: give pairs of node ids, shape (k, 2)")
+        rows = np.column_stack([self.graph_.index_of(given[:, i]) for i in (0, 1)])
+        return self._chances(rows)
+
+    def recommend(self, node: Any, k: int = 10) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """The k likeliest new neighbours of a node: ids (k,) and chances (k,), likeliest first.
+
+        Neighbours it has and the node itself are left out; fewer come back where fewer are left.
+        """
+        check_is_fitted(self, "n_held_out_")
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ParameterError("k", k, "must be a whole number of at least 1")
+        row = int(self.graph_.index_of([node])[0])
+        others = np.ones(self.graph_.n_nodes, bool)
+        others[self.graph_.neighbours[self.graph_.offsets[row] : self.graph_.offsets[row + 1]]] = False
+        others[row] = False
+        targets = np.flatnonzero(others)
+        chances = self._chances(np.column_stack([np.full(targets.size, row), targets]))[:, 1]
+        best = np.argsort(-chances, kind="stable")[:k]
+        return self.graph_.nodes[targets[best]], chances[best]
+
+    def _embedder(self, embedding: Embedding) -> Any:
+        """What embeds as `embedding` was: given, or of its provenance; None, and a word on it, if unknown."""
+        if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
+            _warn(
+                "the embedding carries no context table or kernels, so what they tell of a pair is left out: "
+                "save embeddings as .safetensors or .npz, which keep them"
+            )
+        if self.embedder is not None:
+            return self.embedder
+        found = estimator_of(embedding.provenance)
+        if found is None:
+            _warn(
+                "the embedding does not say how it was made, so that edges cannot be held out: scored by "
+                "distance and degree alone; pass embedder="
+            )
+        return found
+
+    def _embed(self, embedder: Any, graph: Graph, seed: int) -> Embedding:
+        model = clone(embedder)
+        known = model.get_params()
+        model.set_params(
+            **{k: v for k, v in {"random_state": seed, "progress": self.progress}.items() if k in known}
+        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*have no edges")  # of edges held out
+            model.fit(graph)
+        if hasattr(model, "to_embedding"):
+            made: Embedding = model.to_embedding()
+            return made
+        return Embedding(model.embedding_, graph.nodes)
+
+    def _features_of(self, graph: Graph, embedding: Embedding, rng: np.random.Generator) -> LinkFeatures:
+        reference = rng.integers(graph.n_nodes, size=(_REFERENCE, 2))
+        return LinkFeatures(graph, embedding, reference, by_degree=self.non_edges == "uniform")
+
+    def _folds(
+        self, graph: Graph, embedder: Any, rng: np.random.Generator, seed: int
+    ) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
+        """Tables of held-out edges and of pairs without an edge, and which are edges, an embedding each."""
+        folds: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
+        for number in range(_MOST_EMBEDDINGS):
+            rest, hidden = hide_edges(graph, self.holdout, rng)
+            if len(hidden) < _FEW:
+                break
+            hidden = rng.permutation(hidden)[:_MOST]
+            absent = draw_non_edges(graph, hidden, self.non_edges, rng)
+            made = self._embed(embedder, rest, seed + number + 1)
+            features = self._features_of(rest, _with_tables_of(self.embedding_, made), rng)
+            edges, others = features.table(hidden), features.table(absent)
+            folds.append((np.concatenate([edges, others]), np.arange(len(edges) + len(others)) < len(edges)))
+            if sum(y.sum() for _, y in folds) >= _ENOUGH:
+                break
+        return folds
+
+    def _learn(
+        self, folds: list[tuple[NDArray[np.float64], NDArray[np.bool_]]], rng: np.random.Generator
+    ) -> None:
+        """The weights of the regression, last but one the prior's, last the intercept; and the trees."""
+        width = self._features.middle.size + 2
+        weights = np.zeros(width)
+        weights[-2] = 1.0
+        self._trees: Any = None
+        if not folds:
+            # Half-way between links there are and random pairs: only the order of chances means something.
+            sources = np.repeat(np.arange(self.graph_.n_nodes), self.graph_.degrees)
+            some = rng.integers(sources.size, size=min(sources.size, _REFERENCE))
+            links = np.column_stack([sources[some], self.graph_.neighbours[some]]).astype(np.int64)
+            pairs = rng.integers(self.graph_.n_nodes, size=(_REFERENCE, 2))
+            weights[-1] = -np.mean([self._features.table(p)[:, -1].mean() for p in (links, pairs)])
+            self._weights = weights
+            return
+        X = np.concatenate([table for table, _ in folds])
+        y = np.concatenate([edges for _, edges in folds])
+        self._weights = fit_towards(np.column_stack([X, np.ones(len(X))]), y, weights, _FIRMNESS)
+        self._trees = HistGradientBoostingClassifier(
+            max_iter=150,
+            learning_rate=0.06,
+            max_leaf_nodes=15,
+            min_samples_leaf=40,
+            l2_regularization=1.0,
+            random_state=0,
+        ).fit(X, y)
+
+    def _chances(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        table = self._features.table(rows)
+        scores = table @ self._weights[:-1] + self._weights[-1]
+        if self._trees is not None and len(table):
+            trust = self.n_held_out_ / (self.n_held_out_ + _HALF_TRUST)
+            # Two opinions of the same evidence: their logits are averaged, not added.
+            scores = (scores + trust * self._trees.decision_function(table)) / (1.0 + trust)
+        link = expit(scores)
+        return np.column_stack([1.0 - link, link])
+
+
+def _with_tables_of(given: Embedding, made: Embedding) -> Embedding:
+    """`made` without the tables that `given` lacks, so that both tell the same numbers of a pair."""
+    names = ("center", "context", "kernels", "coefficients")
+    return Embedding(
+        made.vectors,
+        made.nodes,
+        **{name: getattr(made, name) for name in names if getattr(given, name) is not None},
+    )
+
+
+def _aligned(embedding: Embedding, graph: Graph) -> Embedding:
+    """The embedding with its rows in the order of the graph's nodes."""
+    if len(embedding) != graph.n_nodes:
+        raise InputError(
+            f"the embedding has {len(embedding)} nodes, the graph {graph.n_nodes}: they must be the same"
+        )
+    rows = embedding.index_of(graph.nodes)
+    if (rows == np.arange(len(rows))).all():
+        return embedding
+    tables = {
+        name: None if getattr(embedding, name) is None else getattr(embedding, name)[rows]
+        for name in ("center", "context")
+    }
+    return Embedding(
+        embedding.vectors[rows],
+        graph.nodes,
+        provenance=embedding.provenance,
+        kernels=embedding.kernels,
+        coefficients=embedding.coefficients,
+        **tables,
+    )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)

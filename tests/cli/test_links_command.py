@@ -1,0 +1,145 @@
+"""`kernelne links` and `kernelne recommend`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli.running import FAST, assert_refused
+from kernelne import Embedding
+
+# A few walks leave a mixture where it started, and the estimator says so.
+pytestmark = pytest.mark.filterwarnings("ignore:the loss:UserWarning")
+MODEL = ["--walks-per-node", "40", "--dim", "8"]
+NAMES = ["embedding", "link_predictor", "degree_product", "common_neighbours", "adamic_adar"]
+
+
+def test_links(kernelne, town):
+    args = ["links", "town.edges", *MODEL, "--test-share", "0.3", "--splits", "2", "--json"]
+    result = kernelne(*args, cwd=town)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    scores = {row["name"]: row for row in found.pop("scores")}
+    assert list(scores) == NAMES
+    for row in scores.values():
+        assert 0 < row["auc"] <= 1
+        assert 0 < row["average_precision"] <= 1
+        assert 0 < row["auc_sd"] < 0.2  # two splits, not one twice
+    # Groups are dense: vectors and common neighbours tell, degrees do not.
+    assert min(scores[name]["auc"] for name in NAMES if name != "degree_product") > 0.75
+    assert scores["degree_product"]["auc"] < 0.65
+    assert found["hidden_edges"] == round(0.3 * found["edges"])
+    expected = {
+        "model": "MKernelNE", "nodes": 60, "test_share": 0.3, "non_edges": "uniform", "splits": 2,
+        "operator": "l2", "seed": 0,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+    assert "Split 2 of 2" in result.stderr
+
+
+def test_links_table_and_options(kernelne, town):
+    args = ["--model", "kernelne", "--operator", "hadamard", "--non-edges", "degree", "--seed", "3"]
+    result = kernelne("links", "town.edges", *MODEL, *args, "--quiet", cwd=town)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    header, *rows = result.stdout.splitlines()
+    assert header.split() == ["links", "told", "by", "AUC", "average", "precision"]
+    assert [row.split("  ")[0] for row in rows] == [
+        "KernelNE, hadamard", "link predictor", "degree product", "common neighbours", "Adamic–Adar",
+    ]  # fmt: skip
+    assert "±" not in result.stdout  # one split has no deviation
+    # One thread repeats.
+    again = ["links", "town.edges", *MODEL, *args, "--quiet", "-j", "1"]
+    assert kernelne(*again, cwd=town).stdout == kernelne(*again, cwd=town).stdout
+
+
+BAD_LINKS = {
+    "--operator=cosine": ["cosine", "hadamard"],
+    "--test-share=0": ["test_share=0"],
+    "--test-share=1.5": ["test_share=1.5"],
+    "--test-share=half": ["--test-share"],
+    "--non-edges=all": ["non_edges='all'", "degree"],
+    "--splits=0": ["--splits"],
+    "--seed=-1": ["--seed"],
+    "--dim=0": ["dim=0"],
+    "--sigma=2": ["--sigma", "kernelne"],
+    "--nodes=none.txt": ["none.txt"],
+}
+
+
+@pytest.mark.parametrize("option", BAD_LINKS)
+def test_bad_options_of_links(kernelne, town, option):
+    result = kernelne("links", "town.edges", option, "--quiet", cwd=town)
+    assert_refused(result, town, *BAD_LINKS[option])
+    assert result.stdout == ""
+
+
+def test_links_of_bad_graphs(kernelne, tmp_path):
+    (tmp_path / "path.edges").write_text("0 1\n1 2\n2 3\n")
+    result = kernelne("links", "path.edges", "--quiet", cwd=tmp_path)
+    assert_refused(result, tmp_path, "tree")
+    assert_refused(kernelne("links", "none.edges", cwd=tmp_path), tmp_path, "none.edges")
+
+
+@pytest.fixture(scope="module")
+def club(tmp_path_factory):
+    """A folder with an embedding of the karate club in it."""
+    from kernelne import MKernelNE, load_dataset
+
+    folder = tmp_path_factory.mktemp("club")
+    model = MKernelNE(dim=8, walks_per_node=40, random_state=1, n_threads=1).fit(load_dataset("karate").graph)
+    model.to_embedding().save(folder / "club.npz")
+    return folder
+
+
+def test_recommend(kernelne, club):
+    result = kernelne("recommend", "karate", "club.npz", "16", "-k", "4", "--json", cwd=club)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["node"] == 16
+    assert len(found["recommended"]) == 4
+    chances = [row["probability"] for row in found["recommended"]]
+    assert chances == sorted(chances, reverse=True)
+    assert 0 <= chances[-1] <= chances[0] <= 1
+    assert {row["node"] for row in found["recommended"]}.isdisjoint({16, 5, 6})  # itself and its friends
+    header, *rows = kernelne("recommend", "karate", "club.npz", "16", cwd=club).stdout.splitlines()
+    assert header.split() == ["node", "probability"]
+    assert len(rows) == 10
+    assert [int(row.split()[0]) for row in rows[:4]] == [row["node"] for row in found["recommended"]]
+
+
+def test_recommend_by_name(kernelne, town, tmp_path):
+    embedded = kernelne("embed", town / "town.edges", "-o", "out.safetensors", *FAST, cwd=tmp_path)
+    assert embedded.returncode == 0, embedded.stderr
+    args = ["recommend", town / "town.edges", "out.safetensors", "n5", "-k", "3", "--json"]
+    found = json.loads(kernelne(*args, cwd=tmp_path).stdout)
+    assert found["node"] == "n5"
+    assert all(row["node"].startswith("n") for row in found["recommended"])
+
+
+def test_recommend_for_unknown_nodes(kernelne, club, town):
+    for node, words in (("99", ["99", "close ids: 33"]), ("bob", ["'bob'", "integers"])):
+        assert_refused(kernelne("recommend", "karate", "club.npz", node, cwd=club), club, *words)
+    result = kernelne("recommend", "town.edges", "town.npz", "n05", cwd=town)
+    assert_refused(result, town, "'n05'", "close ids", "'n5'")
+
+
+def test_recommend_needs_a_graph_and_an_embedding_of_the_same_nodes(kernelne, club, town, tmp_path):
+    result = kernelne("recommend", town / "town.edges", club / "club.npz", "1", cwd=tmp_path)
+    assert_refused(result, tmp_path, "no node 'n0' in this embedding")
+    Embedding([[0.0], [1.0], [2.0]], [0, 1, 77]).save(tmp_path / "three.npz")
+    (tmp_path / "two.edges").write_text("0 1\n")
+    result = kernelne("recommend", "two.edges", "three.npz", "1", cwd=tmp_path)
+    assert_refused(result, tmp_path, "1 of 3 nodes of the embedding", "77")
+
+
+def test_recommend_from_bad_files(kernelne, club, tmp_path):
+    for graph, embedding, word in (
+        ("none.edges", club / "club.npz", "none.edges"),
+        ("karate", "none.npz", "none.npz"),
+        ("karate", club / "club.npz", "-k"),
+    ):
+        options = ["-k", "0"] if word == "-k" else []
+        result = kernelne("recommend", graph, embedding, "1", *options, cwd=tmp_path)
+        assert_refused(result, tmp_path, word)
