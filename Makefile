@@ -12,7 +12,7 @@ else
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
 endif
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench paper paper-quick clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kernelne needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -43,6 +43,16 @@ bench: $(STAMP) $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/peers.py $(BENCH_ARGS)
 	$(BENCH)/bin/python benchmarks/walks.py
 	$(BIN)/python benchmarks/scaling.py
+
+# The paper's tables and figures, quick ones first; what is finished is not run again. Timings want a quiet machine.
+# paper-quick takes about ten minutes, and keeps its results apart in experiments/quick.
+PAPER := table1 dolphins fig_time table7 fig_dim fig_sigma table6 tables2_5 report
+paper-quick: QUICK := --quick
+paper paper-quick: $(STAMP)
+	@test -n "$$KERNELNE_DATA" || { echo "set KERNELNE_DATA to the folder with the paper's graphs" >&2; exit 2; }
+	@failed=; for part in $(PAPER); do \
+	    $(BIN)/python experiments/$$part.py $(QUICK) || failed="$$failed $$part"; \
+	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,24 +7,22 @@ Differences to the paper are of micro-F1 at 1, 5, 10, 50, 90 % of labels, one se
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core_quality import SHARES, load, paper_scores
+from common import load, paper_scores
+from core_quality import SHARES
 from kernelne import Graph, KernelNE, MKernelNE, classify_nodes
-from kernelne.training import cpu
+from kernelne.training import run
 
 SETTINGS = [(0.1, 0.0), (0.1, 0.5), (0.1, 2.0), (0.02, 1.0), (0.02, 1.5), (0.02, 2.0), (0.02, 4.0)]
-FLOORS = [0.0, cpu.FLOOR / 6, 0.3, 0.5]
+FLOORS = [0.0, run.FLOOR / 6, 0.3, 0.5]
 
 
-def against_paper(folder: Path, name: str) -> None:
-    graph, truth = load(folder, name)
+def against_paper(name: str) -> None:
+    graph, truth = load(name)
     paper = paper_scores()
     sigmas = (0.5, 1.0, 1.5) if name == "ppi" else (1.0, 2.0, 3.0)
     for coef_l2, coef_spread in SETTINGS:
@@ -71,7 +69,7 @@ def edge_auc(graph: Graph, vectors: Any) -> float:
 def floors() -> None:
     graph = attachment_graph()
     for floor in FLOORS:
-        cpu.FLOOR = floor * 6  # in units of 1/(1 + n_negative)
+        run.FLOOR = floor * 6  # in units of 1/(1 + n_negative)
         model = MKernelNE(random_state=0).fit(graph)
         norm = np.linalg.norm(model.embedding_, axis=1).mean()
         auc = edge_auc(graph, model.embedding_)
@@ -80,8 +78,8 @@ def floors() -> None:
     print(f"KernelNE: AUC {edge_auc(graph, model.embedding_):.3f}", flush=True)
 
 
-def low_cell(folder: Path) -> None:
-    graph, truth = load(folder, "cora")
+def low_cell() -> None:
+    graph, truth = load("cora")
     tables = [KernelNE(kernel="schoenberg", random_state=seed).fit_transform(graph) for seed in (0, 1)]
     f1 = np.mean(
         [classify_nodes(x, truth, train_sizes=[0.01], n_repeats=250).micro_f1[0] for x in tables], axis=0
@@ -90,12 +88,9 @@ def low_cell(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if "KERNELNE_DATA" not in os.environ:
-        sys.exit("set KERNELNE_DATA to the folder with the paper's graphs")
     warnings.simplefilter("ignore", UserWarning)
-    data = Path(os.environ["KERNELNE_DATA"])
+    low_cell()
     floors()
-    cpu.FLOOR = 4 / 3
-    low_cell(data)
+    run.FLOOR = 4 / 3
     for graph_name in ("cora", "citeseer", "ppi"):
-        against_paper(data, graph_name)
+        against_paper(graph_name)

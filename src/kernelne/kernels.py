@@ -1,8 +1,9 @@
 """Each kernel once: value and derivative as functions of the squared distance D.
 
-The same Python functions serve the float64 oracle (NumPy arrays) and the CPU loop (compiled by Numba, where
-`exp` and `log` become vectorisable float32 polynomials). To add a kernel, write one function and name it in
-`KERNELS`: the oracle, the training loop, the parameter checks and the tests take it from there.
+The same Python functions serve the float64 oracle (NumPy arrays), the CPU loop (compiled by Numba, where
+`exp` and `log` become vectorisable float32 polynomials) and the GPU loop (compiled by Triton). To add a
+kernel, write one function of +, −, ·, /, `exp`, `log`, `sqrt`, `ONE` and `HALF`, and name it in `KERNELS`: the
+oracle, the training loops, the parameter checks and the tests take it from there.
 
 Constants are float32 scalars so that float32 input stays float32; float64 input stays float64.
 """
@@ -30,6 +31,11 @@ def log(x: Any) -> Any:
     return np.log(x)
 
 
+def sqrt(x: Any) -> Any:
+    """Square root."""
+    return np.sqrt(x)
+
+
 def gaussian(D: Any, sigma: Any) -> tuple[Any, Any]:
     """k(D) = exp(−D/σ²), k′(D) = −k/σ²."""
     value = exp(-D / (sigma * sigma))
@@ -46,7 +52,7 @@ def schoenberg(D: Any, sigma: Any) -> tuple[Any, Any]:
 def inverse_multiquadric(D: Any, sigma: Any) -> tuple[Any, Any]:
     """k(D) = (1 + D/σ²)^−½, k′(D) = −½·k³/σ². Its tail is long: σ near 0.25 separates nodes, 1 hardly."""
     square = sigma * sigma
-    value = ONE / np.sqrt(ONE + D / square)
+    value = ONE / sqrt(ONE + D / square)
     return value, -HALF * value * value * value / square
 
 

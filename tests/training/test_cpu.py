@@ -18,7 +18,8 @@ from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
 from kernelne.training import cpu, loop
 from kernelne.training.coefficients import FLOOR
-from kernelne.training.cpu import blocks, train
+from kernelne.training.cpu import train
+from kernelne.training.run import blocks
 
 THREE = tuple((name, 1.5) for name in KERNELS)
 
@@ -167,7 +168,7 @@ def test_modes_and_threads_learn_the_same_thing(ring):
 
 @pytest.mark.parametrize("n_walks", [*range(1, 60), 199, 200, 201, 399, 400, 5000, 123_457, 26_000_000])
 def test_blocks_cover_every_walk_once(n_walks):
-    ranges = list(blocks(n_walks))
+    ranges = list(blocks(n_walks, 65_536))
     assert ranges[0][0] == 0
     assert ranges[-1][1] == n_walks
     assert all(last == first for (_, last), (first, _) in pairwise(ranges))

@@ -39,7 +39,7 @@ class Entry:
 
 
 _SNAP = "https://snap.stanford.edu/data/"
-# The commit at which both files were added; they have not changed since.
+# A commit that holds both files.
 _HARP = (
     "https://raw.githubusercontent.com/GTmac/HARP/71e3a97d23f64fecb23b7f58a614151ba15630c0/example_graphs/"
 )

@@ -7,20 +7,18 @@ rows shared out between the threads: the same bits on any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
 from kernelne.training.barrier import give_up, make_barrier
-from kernelne.training.coefficients import FLOOR, Moments, n_sums, step_coefficients
+from kernelne.training.coefficients import n_sums
 from kernelne.training.config import TrainingConfig
 from kernelne.training.loop import (
     Mixture,
@@ -32,43 +30,14 @@ from kernelne.training.loop import (
     train_chunks,
     train_walks,
 )
+from kernelne.training.run import NOISE_POWER, Course, Report, Trained, blocks, norm_limit
 from kernelne.walks import AliasTable, WalkGraph, WalkPlan, alias_table, expected_visits, walk_graph
 
-#: Noise is drawn in proportion to visits to this power.
-_NOISE_POWER = 0.75
-#: A run has about this many blocks, between which coefficients, progress and divergence are looked after.
-_BLOCKS = 200
 _LARGEST_BLOCK = 65_536
 #: Deterministic mode: walks computed from the same state, at most one for this many nodes. With one for every
 #: 2.5 nodes scores suffer, with one for every 25 they do not.
 _NODES_PER_CHUNK_WALK = 32
 _LARGEST_CHUNK = 1024
-
-#: The loss of a run is that of its last walks.
-_LAST_SHARE = 0.05
-
-Report = Callable[[int, int, float], None]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What a run leaves: both tables (n, dim) float32, coefficients (K,), and a record for every block."""
-
-    center: NDArray[np.float32]
-    context: NDArray[np.float32]
-    coefficients: NDArray[np.float64]
-    history: dict[str, NDArray[Any]]
-    loss: float  # per pair, over the last walks; NaN if there was no pair
-
-
-def blocks(n_walks: int, largest: int = _LARGEST_BLOCK) -> Iterator[tuple[int, int]]:
-    """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first."""
-    full = min(-(-n_walks // _BLOCKS), largest)
-    first, size = 0, 1
-    while first < n_walks:
-        last = min(first + size, n_walks)
-        yield first, last
-        first, size = last, min(2 * size, full)
 
 
 def chunk_size(graph: Graph) -> int:
@@ -82,15 +51,6 @@ def train(graph: Graph, config: TrainingConfig, report: Report = lambda done, to
         return trainer.run(report)
 
 
-def _last_loss(history: dict[str, NDArray[Any]]) -> float:
-    """Loss per pair over the last walks: at least `_LAST_SHARE` of all, in blocks that had pairs."""
-    walks, pairs = history["walks"], history["pairs"]
-    counted = (walks > (1 - _LAST_SHARE) * walks[-1]) & (pairs > 0)
-    if not counted.any():
-        counted = pairs > 0
-    return float(np.average(history["loss"][counted], weights=pairs[counted])) if counted.any() else np.nan
-
-
 class _Trainer(ExitStack):
     """The state of a run and the threads that work on it."""
 
@@ -102,7 +62,7 @@ class _Trainer(ExitStack):
         self.graph: WalkGraph = walk_graph(graph)
         self.plan = WalkPlan(seed, config.walk_length, 1 / config.p, 1 / config.q)
         visits = expected_visits(self.graph, self.plan, config.walks_per_node)
-        self.noise: AliasTable = alias_table(visits**_NOISE_POWER)
+        self.noise: AliasTable = alias_table(visits**NOISE_POWER)
         self.step = Step(
             window=config.window,
             n_negative=config.n_negative,
@@ -111,18 +71,19 @@ class _Trainer(ExitStack):
             first_rate=float(config.learning_rate),
             last_rate=float(config.min_learning_rate),
             n_walks=self.n_walks,
-            norm_limit=np.float32(1e6 * max(1.0, *(sigma**2 for _, sigma in config.kernels))),
+            norm_limit=np.float32(norm_limit(config)),
         )
         self.kinds = np.array([list(KERNELS).index(name) for name, _ in config.kernels])
         self.sigmas = np.array([sigma for _, sigma in config.kernels], np.float32)
         n_kernels, spread = len(config.kernels), 0.5 / config.dim
         center = np.empty((graph.n_nodes, config.dim), np.float32)
         fill_uniform(center, seed, spread)
-        self.coefficients = np.ones(n_kernels)
+        coefficients = np.ones(n_kernels)
         if config.learn_coefficients:
             first = np.empty((1, n_kernels), np.float32)
             fill_uniform(first, ~seed, spread)
-            self.coefficients = first[0].astype(np.float64)
+            coefficients = first[0].astype(np.float64)
+        self.course = Course(config, self.n_walks, coefficients)
         self.scratch: list[Scratch] = [
             make_scratch(config.walk_length, config.shared_negatives, config.dim, n_kernels)
             for _ in range(config.n_threads)
@@ -146,45 +107,20 @@ class _Trainer(ExitStack):
         )
 
     def run(self, report: Report) -> Trained:
-        names = ("walks", "pairs", "loss", "learning_rate", "coefficients")
-        history: dict[str, list[Any]] = {name: [] for name in names}
         # Longer walks make smaller blocks, so that progress and Ctrl-C do not wait.
         largest = max(_LARGEST_BLOCK * 100 // max(self.config.walk_length, 10) ** 2, 1)
         for first, last in blocks(self.n_walks, largest):
-            mixture = Mixture(
-                self.kinds, self.sigmas, self.coefficients.astype(np.float32), self.config.learn_coefficients
-            )
+            coefficients = self.course.coefficients.astype(np.float32)
+            mixture = Mixture(self.kinds, self.sigmas, coefficients, self.config.learn_coefficients)
             sums, n_bad = (self._deterministic_block if self.config.deterministic else self._block)(
                 first, last, mixture
             )
-            rate = self.config.learning_rate_at(last, self.n_walks)
-            moments = Moments.unpack(sums, self.coefficients.size)
             if last == self.n_walks:  # nobody will read the rows of the last steps
                 n_bad += sum(
                     self._count_exploded(table) for table in (self.tables.center, self.tables.context)
                 )
-            if n_bad or not np.isfinite(sums).all():
-                raise DivergenceError(
-                    f"training diverged between walks {first} and {last} of {self.n_walks}, at learning rate "
-                    f"{rate:.3g}: lower learning_rate={self.config.learning_rate}, l2={self.config.l2}, "
-                    f"window={self.config.window} or walk_length={self.config.walk_length}"
-                )
-            if self.config.learn_coefficients and moments.n_pairs:
-                self.coefficients = step_coefficients(
-                    self.coefficients,
-                    moments,
-                    rate,
-                    self.config.coef_l2,
-                    self.config.coef_spread,
-                    FLOOR / (1 + self.config.n_negative) if self.config.coef_spread else -np.inf,
-                )
-            loss = moments.loss / moments.n_pairs if moments.n_pairs else np.nan
-            record = (last, moments.n_pairs, loss, rate, self.coefficients)
-            for values, value in zip(history.values(), record, strict=True):
-                values.append(value)
-            report(last, self.n_walks, loss)
-        arrays = {name: np.array(values) for name, values in history.items()}
-        return Trained(self.tables.center, self.tables.context, self.coefficients, arrays, _last_loss(arrays))
+            report(last, self.n_walks, self.course.advance(first, last, sums, n_bad))
+        return self.course.end(self.tables.center, self.tables.context)
 
     def _count_exploded(self, table: NDArray[np.float32]) -> int:
         squares = np.einsum("ij,ij->i", table, table)
@@ -210,7 +146,7 @@ class _Trainer(ExitStack):
     def _block(self, first: int, last: int, mixture: Mixture) -> tuple[NDArray[np.float64], int]:
         """Train on walks first … last − 1: their sums, and how many rows were seen to have exploded."""
         n_threads = self.config.n_threads
-        sums = np.zeros((n_threads, n_sums(self.coefficients.size)))
+        sums = np.zeros((n_threads, n_sums(len(self.sigmas))))
 
         def work(part: int) -> Any:
             low, high = (first + (last - first) * x // n_threads for x in (part, part + 1))
@@ -226,7 +162,7 @@ class _Trainer(ExitStack):
         self, first: int, last: int, mixture: Mixture
     ) -> tuple[NDArray[np.float64], int]:
         n_threads = self.config.n_threads
-        sums = np.zeros(n_sums(self.coefficients.size))
+        sums = np.zeros(n_sums(len(self.sigmas)))
         chunk_sums = np.zeros((self.chunk, sums.size))
 
         def work(part: int) -> Any:

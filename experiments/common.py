@@ -1,0 +1,276 @@
+"""What the experiments share: the paper's models, graphs and figures, result files, tables made from those.
+
+An experiment is a file with settings FULL and QUICK, `run(store, **settings)`, which fills the cells that are
+missing, and `render(store, **settings)`, which makes its part of the report from the files alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelne import Graph, KernelNE, MKernelNE, classify_nodes
+from kernelne._files import atomic_output
+from kernelne.datasets import load_dataset
+
+HERE = Path(__file__).resolve().parent
+QUICK_FOLDER = HERE / "quick"
+
+MODELS: dict[str, Callable[[str, int], Any]] = {
+    "KernelNE-Gauss": lambda name, seed: KernelNE(kernel="gaussian", sigma=2.0, random_state=seed),
+    "KernelNE-Sch": lambda name, seed: KernelNE(kernel="schoenberg", sigma=2.0, random_state=seed),
+    "MKernelNE-Gauss": lambda name, seed: MKernelNE(
+        kernels=[("gaussian", s) for s in ((0.5, 1.0, 1.5) if name == "ppi" else (1.0, 2.0, 3.0))],
+        random_state=seed,
+    ),
+    "MKernelNE-Sch": lambda name, seed: MKernelNE(
+        kernels=[("schoenberg", s) for s in (1.0, 1.5, 2.0)], random_state=seed
+    ),
+}
+
+#: The paper's graphs, the quick ones first.
+GRAPHS = ("cora", "citeseer", "ppi", "facebook", "gnutella", "hepth", "astroph", "dblp")
+
+
+# ---------------------------------------------------------------- result files
+
+
+@dataclass
+class Store:
+    """Result files, one JSON a cell: folder/results/EXPERIMENT/VALUES_OF_THE_KEY.json."""
+
+    folder: Path
+    failures: list[str] = field(default_factory=list)
+
+    def path(self, experiment: str, key: dict[str, Any]) -> Path:
+        return self.folder / "results" / experiment / ("_".join(map(str, key.values())) + ".json")
+
+    def read(self, experiment: str, **key: Any) -> dict[str, Any] | None:
+        """What was written for this cell; None when it has not been run."""
+        path = self.path(experiment, key)
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def fill(self, experiment: str, compute: Callable[[], dict[str, Any]], **key: Any) -> None:
+        """Compute and write the cell, unless it is there. A failure is told; the other cells still run."""
+        path = self.path(experiment, key)
+        if path.exists():
+            return
+        start = time.perf_counter()
+        try:
+            result = compute()
+            seconds = round(time.perf_counter() - start, 3)
+            self.write(experiment, key, result | {"seconds": seconds} | circumstances())
+        except Exception:
+            traceback.print_exc()
+            self.failures.append(path.name)
+            return
+        print(f"{experiment}/{path.name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+
+    def write(self, experiment: str, key: dict[str, Any], result: dict[str, Any]) -> None:
+        """The whole file or none."""
+        path = self.path(experiment, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in (key | result).items())
+        with atomic_output(path, overwrite=True) as temporary:
+            temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def circumstances() -> dict[str, Any]:
+    return {
+        "commit": _commit(),
+        "machine": _machine(),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "load": round(os.getloadavg()[0], 2),
+        "versions": {p: importlib.metadata.version(p) for p in ("kernelne", "numpy", "numba")},
+    }
+
+
+@cache
+def _commit() -> str:
+    """The commit, marked when the code (not the results) differs from it."""
+
+    def git(*args: str) -> str:
+        return subprocess.run(["git", *args], capture_output=True, text=True, cwd=HERE).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "*.py", "../src")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+changes" if changed else "")
+
+
+@cache
+def _machine() -> str:
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), name)
+    return f"{name}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+# ---------------------------------------------------------------- graphs and models
+
+
+@lru_cache(maxsize=2)
+def load(name: str) -> tuple[Graph, Any]:
+    """A graph, the paper's with its self-loops, and its labels as an indicator matrix (None: it has none)."""
+    if ":" not in name and not os.environ.get("KERNELNE_DATA"):  # with a colon it is generated
+        sys.exit("set KERNELNE_DATA to the folder with the paper's graphs (NAME.edges.gz and so on)")
+    dataset = load_dataset(name)
+    return dataset.graph, None if dataset.labels is None else dataset.labels.indicator
+
+
+def make_model(model: str, graph: str, seed: int, **changes: Any) -> Any:
+    """The paper's model, untrained, with some parameters changed."""
+    return MODELS[model](graph, seed).set_params(**changes)
+
+
+def classify(
+    graph: str, model: str, seed: int, splits: int, shares: Sequence[int], **changes: Any
+) -> dict[str, Any]:
+    """Train and classify: F1 by share (in percent) and split."""
+    network, truth = load(graph)
+    estimator = make_model(model, graph, seed, **changes).fit(network)
+    scores = classify_nodes(
+        estimator.embedding_,
+        truth,
+        train_sizes=[share / 100 for share in shares],
+        n_repeats=splits,
+        random_state=seed,
+    )
+    return {
+        "shares": list(shares),
+        "micro_f1": scores.micro_f1.round(5).tolist(),
+        "macro_f1": scores.macro_f1.round(5).tolist(),
+        "coefficients": estimator.coefficients_.tolist(),
+        "provenance": estimator.to_embedding().provenance,
+    }
+
+
+def time_training(graph: str, model: str, repeats: int) -> dict[str, Any]:
+    """Wall and CPU seconds of `fit` on one thread, walks included, compilation not."""
+    network, _ = load(graph)
+    make_model(model, graph, 0, n_threads=1).fit(load("erdos_renyi:n=50,p=0.2")[0])
+    wall, cpu = [], []
+    for seed in range(repeats):
+        estimator = make_model(model, graph, seed, n_threads=1)
+        start = time.perf_counter(), time.process_time()
+        estimator.fit(network)
+        wall.append(round(time.perf_counter() - start[0], 4))
+        cpu.append(round(time.process_time() - start[1], 4))
+    return {"nodes": network.n_nodes, "edges": network.n_edges, "wall_seconds": wall, "cpu_seconds": cpu}
+
+
+def disturbed(results: Iterable[dict[str, Any] | None]) -> str:
+    """How quiet the machine was: one thread alone on a core takes as long as it computes."""
+    runs = [pair for r in results if r for pair in zip(r["wall_seconds"], r["cpu_seconds"], strict=True)]
+    busy = sum(wall > 1.1 * cpu + 0.02 for wall, cpu in runs)
+    return f"Runs that waited for another process more than 10 % of their time: {busy} of {len(runs)}."
+
+
+# ---------------------------------------------------------------- tables
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of the paper and ours; None where there is none."""
+
+    name: str
+    paper: float | None
+    ours: float | None
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.ours is None or self.paper is None else self.ours - self.paper
+
+    def __str__(self) -> str:
+        return f"{number(self.paper)} / {number(self.ours)} / {number(self.difference, sign=True)}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: Markdown, and the figures of ours that stand beside one of the paper's."""
+
+    title: str
+    text: str
+    cells: Sequence[Cell] = ()
+    note: str = ""  # a line for the summary, where differences are not what counts
+
+    def __str__(self) -> str:
+        return f"## {self.title}\n\n{self.text}\n"
+
+
+def number(value: float | None, digits: int = 3, sign: bool = False) -> str:
+    return "–" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown; the first column to the left, the others to the right."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def paper_figures(name: str) -> list[dict[str, str]]:
+    with open(HERE / "paper" / f"{name}.csv") as lines:
+        return list(csv.DictReader(lines))
+
+
+def paper_scores(metric: str = "micro_f1") -> dict[tuple[str, str, int], float]:
+    """By (graph, method, percent of nodes in training)."""
+    rows = paper_figures("classification")
+    return {(r["dataset"], r["method"], int(r["train_percent"])): float(r[metric]) for r in rows}
+
+
+def scores_by_share(results: Iterable[dict[str, Any] | None], metric: str = "micro_f1") -> dict[int, float]:
+    """Mean over seeds and splits of those results that are there, by share."""
+    found = [r for r in results if r is not None]
+    return {
+        share: float(np.mean([r[metric][r["shares"].index(share)] for r in found if share in r["shares"]]))
+        for share in sorted({s for r in found for s in r["shares"]})
+    }
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def command(module: Any, arguments: Sequence[str] | None = None) -> None:
+    """Run an experiment's missing cells and print its part of the report."""
+    parser = argparse.ArgumentParser(
+        description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="the ten-minute version, in a folder of its own")
+    for name, default in module.FULL.items():
+        parser.add_argument(f"--{name}", type=_parse(default), help=f"default: {_show(default)}")
+    given = vars(parser.parse_args(arguments))
+    store = Store(QUICK_FOLDER if given.pop("quick") else HERE)
+    settings = module.QUICK if store.folder == QUICK_FOLDER else module.FULL
+    settings = settings | {name: value for name, value in given.items() if value is not None}
+    warnings.simplefilter("ignore", UserWarning)  # isolated nodes, little learned: known of these graphs
+    module.run(store, **settings)
+    print(*module.render(store, **settings), sep="\n")
+    if store.failures:
+        sys.exit(f"failed: {', '.join(store.failures)}")
+
+
+def _parse(default: Any) -> Callable[[str], Any]:
+    if not isinstance(default, tuple):
+        return type(default)
+    return lambda text: tuple(type(default[0])(item) for item in text.split(","))
+
+
+def _show(default: Any) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

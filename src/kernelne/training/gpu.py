@@ -1,0 +1,290 @@
+"""Training on one GPU: graph, walks and tables live there, the host only launches.
+
+Besides this package it needs NumPy, torch and Triton, nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError
+from kernelne.kernels import KERNELS
+from kernelne.training.coefficients import n_sums
+from kernelne.training.config import TrainingConfig
+from kernelne.training.run import NOISE_POWER, Course, Report, Trained, blocks, norm_limit
+
+try:
+    import torch
+    import triton
+
+    from kernelne.training.gpu_loop import train_walks
+    from kernelne.training.gpu_walks import sample_walks
+except ImportError as _error:
+    raise MissingDependencyError("torch and triton", "gpu") from _error
+
+#: Walks between two looks at coefficients and progress, at most.
+_LARGEST_BLOCK = 2**19
+#: Walks in flight, at most one for this many nodes: more lose steps' effect on each other, and score lower.
+_NODES_PER_WALK = 25
+#: Programs that one multiprocessor is given.
+_PROGRAMS_PER_SM = 8
+#: Rounds of walks that estimate the visits of second-order walks.
+_COUNTED_ROUNDS = 10
+_SAMPLED_TOGETHER = 128
+#: Columns of the tables that a program holds at a time.
+_WIDEST = 128
+
+
+class GraphArrays(NamedTuple):
+    """A graph on the device."""
+
+    offsets: Any  # (n + 1,) int64
+    neighbours: Any  # (arcs,) int32
+    thresholds: Any  # (arcs,) int32: the bits of cumulative shares of 2³², or (1,) without weights
+    weighted: bool
+
+
+class Noise(NamedTuple):
+    """Alias table on the device: slot s is kept if 32 random bits are at most keep[s], else other[s]."""
+
+    keep: Any  # (n,) int32: bits of an unsigned number
+    other: Any  # (n,) int32
+
+
+def find_device() -> Any:
+    """The GPU to train on, or a KernelneError that says what is missing."""
+    if not torch.cuda.is_available():
+        raise KernelneError(
+            "backend='gpu': no CUDA GPU is visible to torch here; use backend='cpu', or a torch build for "
+            "your GPU (https://pytorch.org)"
+        )
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def run_bytes(graph: Any, config: TrainingConfig) -> int:
+    """Device memory a run takes at its peak: tables, graph, noise, a block of walks, what building them needs."""
+    n, arcs = graph.n_nodes, graph.neighbours.size
+    weighted = graph.weights is not None
+    block = min(_LARGEST_BLOCK, n * config.walks_per_node)
+    walks = 4 * block * (config.walk_length + config.shared_negatives + 1)
+    building = 8 * n * 6 + (12 if weighted else 8) * arcs
+    return 8 * n * config.dim + 8 * n + (8 if weighted else 4) * arcs + 8 * n + max(walks, building) + 2**26
+
+
+def check_memory(graph: Any, config: TrainingConfig, device: Any) -> None:
+    """Refuse a run that cannot fit the card, before anything is moved there."""
+    needed, (free, total) = run_bytes(graph, config), torch.cuda.mem_get_info(device)
+    if needed > free:
+        raise InputError(
+            f"dim={config.dim}: {graph.n_nodes:,} nodes and {graph.neighbours.size:,} arcs need "
+            f"{needed / 2**30:.1f} GiB on the GPU and {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free: "
+            "lower dim, or use backend='cpu'"
+        )
+
+
+def to_device(graph: Any, device: Any) -> GraphArrays:
+    """A graph (offsets, neighbours, weights as NumPy arrays) on the device, ready to be walked."""
+    if graph.n_nodes >= 2**31:
+        raise InputError(f"{graph.n_nodes:,} nodes: backend='gpu' takes fewer than 2,147,483,648")
+    # Copied: the arrays of a Graph are read-only, which torch warns of.
+    offsets = torch.from_numpy(np.array(graph.offsets, np.int64)).to(device)
+    neighbours = torch.from_numpy(np.array(graph.neighbours, np.int32)).to(device)
+    if graph.weights is None:
+        return GraphArrays(offsets, neighbours, torch.zeros(1, dtype=torch.int32, device=device), False)
+    weights = torch.from_numpy(np.array(graph.weights, np.float32)).to(device)
+    return GraphArrays(offsets, neighbours, _thresholds(offsets, weights), True)
+
+
+def _thresholds(offsets: Any, weights: Any) -> Any:
+    """For every arc the cumulative share of its row's weight, in units of 2⁻³², as the bits of an int32."""
+    upto = torch.cumsum(weights, 0, dtype=torch.float64)
+    before = torch.cat([upto.new_zeros(1), upto])[offsets]
+    rows = _arc_rows(offsets)
+    shares = (upto - before[rows]) / (before[rows + 1] - before[rows])
+    return (shares * 2.0**32).clamp_(max=2.0**32 - 1).to(torch.int64).to(torch.int32)
+
+
+def _arc_rows(offsets: Any) -> Any:
+    """The node (int32) each arc leaves."""
+    n = offsets.numel() - 1
+    return torch.repeat_interleave(torch.arange(n, dtype=torch.int32, device=offsets.device), offsets.diff())
+
+
+def _probabilities(graph: GraphArrays, rows: Any) -> Any:
+    """The first-order probability of each arc, as the walks draw it: float32."""
+    if not graph.weighted:
+        return (1.0 / graph.offsets.diff().to(torch.float32))[rows]
+    upto = (graph.thresholds.to(torch.int64) & 0xFFFFFFFF).to(torch.float64)
+    ends = graph.offsets[1:][graph.offsets.diff() > 0] - 1
+    upto[ends] = 2.0**32
+    shares = upto.clone()
+    shares[1:] -= upto[:-1]
+    starts = graph.offsets[:-1][graph.offsets.diff() > 0]
+    shares[starts] = upto[starts]
+    return (shares * 2.0**-32).to(torch.float32)
+
+
+class _Trainer:
+    """The state of a run on the device."""
+
+    def __init__(self, graph: Any, config: TrainingConfig, device: Any) -> None:
+        self.config, self.device = config, device
+        self.n, self.n_walks = graph.n_nodes, graph.n_nodes * config.walks_per_node
+        self.graph = graph if isinstance(graph, GraphArrays) else to_device(graph, device)
+        signed = config.seed - 2**64 if config.seed >= 2**63 else config.seed
+        self.seeds = torch.tensor([signed], dtype=torch.int64, device=device)
+        self.side = math.isqrt(self.n - 1) + 1
+        columns = config.walk_length + config.shared_negatives
+        block = min(_LARGEST_BLOCK, self.n_walks)
+        self.rows = torch.empty((block, columns), dtype=torch.int32, device=device)
+        self.lengths = torch.empty(block, dtype=torch.int32, device=device)
+        self.noise = self._make_noise()
+        generator = torch.Generator(device).manual_seed(signed)
+        self.center = torch.empty((self.n, config.dim), dtype=torch.float32, device=device)
+        self.center.uniform_(-0.5 / config.dim, 0.5 / config.dim, generator=generator)
+        self.context = torch.zeros_like(self.center)
+        n_kernels = len(config.kernels)
+        coefficients = np.ones(n_kernels)
+        if config.learn_coefficients:
+            coefficients = np.random.default_rng(config.seed).uniform(-0.5, 0.5, n_kernels) / config.dim
+        self.course = Course(config, self.n_walks, coefficients)
+        self.kinds = tuple(list(KERNELS).index(name) for name, _ in config.kernels)
+        self.mixture = torch.empty((2, n_kernels), dtype=torch.float32, device=device)
+        self.mixture[0] = torch.tensor([sigma for _, sigma in config.kernels])
+        self.shape = _shape(config)
+        programs = (
+            torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
+        )
+        self.programs = max(min(programs * _PROGRAMS_PER_SM, self.n // _NODES_PER_WALK), 1)
+        self.sums = torch.zeros((self.programs, self.shape["N_SUMS"]), dtype=torch.float32, device=device)
+
+    def _make_noise(self) -> Noise:
+        visits = self._visits()
+        return alias_table(visits**NOISE_POWER)
+
+    def _visits(self) -> Any:
+        """Visits of each node per round of walks, float64 (n,); as `kernelne.walks.expected_visits`."""
+        config, n = self.config, self.n
+        if config.p == config.q == 1.0:
+            rows = _arc_rows(self.graph.offsets)
+            shares = _probabilities(self.graph, rows)
+            mass = torch.ones(n, dtype=torch.float64, device=self.device)
+            visits = mass.clone()
+            for _ in range(config.walk_length - 1):
+                moved = torch.zeros_like(mass)
+                moved.index_add_(0, self.graph.neighbours, mass[rows] * shares)
+                visits += moved
+                mass = moved
+            return visits
+        nothing = Noise(*(torch.zeros(n, dtype=torch.int32, device=self.device) for _ in range(2)))
+        counts = torch.zeros(n, dtype=torch.float64, device=self.device)
+        rounds = min(config.walks_per_node, _COUNTED_ROUNDS)
+        steps = torch.arange(config.walk_length, device=self.device)
+        for first in range(0, rounds * n, len(self.rows)):
+            count = min(len(self.rows), rounds * n - first)
+            self._sample(first, count, nothing)
+            walked = self.rows[:count, : config.walk_length][steps < self.lengths[:count, None]]
+            counts += torch.bincount(walked, minlength=n)
+        return counts / rounds
+
+    def _sample(self, first: int, count: int, noise: Noise) -> None:
+        config = self.config
+        sample_walks[(triton.cdiv(count, _SAMPLED_TOGETHER),)](
+            self.graph.offsets, self.graph.neighbours, self.graph.thresholds, noise.keep, noise.other,
+            self.rows, self.lengths, self.seeds, first, count, self.n, self.side, 1 / config.p, 1 / config.q,
+            LENGTH=config.walk_length, N_SHARED=config.shared_negatives, WEIGHTED=self.graph.weighted,
+            SECOND_ORDER=not config.p == config.q == 1.0, BLOCK=_SAMPLED_TOGETHER,
+        )  # fmt: skip
+
+    def _train(self, first: int, count: int) -> None:
+        config = self.config
+        train_walks[(min(self.programs, count),)](
+            self.center, self.context, self.rows, self.lengths, self.mixture, self.sums, first, count,
+            float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
+            float(config.n_negative), config.window, **self.shape,
+        )  # fmt: skip
+
+    def run(self, report: Report) -> Trained:
+        size = n_sums(len(self.config.kernels))
+        for first, last in blocks(self.n_walks, _LARGEST_BLOCK):
+            self.mixture[1] = torch.from_numpy(self.course.coefficients.astype(np.float32))
+            self.sums.zero_()
+            self._sample(first, last - first, self.noise)
+            self._train(first, last - first)
+            sums = self.sums.to(torch.float64).sum(dim=0).cpu().numpy()[:size]
+            n_exploded = self._count_exploded() if last == self.n_walks else 0
+            report(last, self.n_walks, self.course.advance(first, last, sums, n_exploded))
+        return self.course.end(self.center.cpu().numpy(), self.context.cpu().numpy())
+
+    def _count_exploded(self) -> int:
+        limit = norm_limit(self.config)
+        squares = (torch.linalg.vector_norm(table, dim=1).square() for table in (self.center, self.context))
+        return sum(int((~(square < limit)).sum()) for square in squares)
+
+
+def _shape(config: TrainingConfig) -> dict[str, Any]:
+    """The constants that a training kernel is compiled for."""
+    columns = config.walk_length + config.shared_negatives
+    return {
+        "DIM": config.dim,
+        "LENGTH": config.walk_length,
+        "N_SHARED": config.shared_negatives,
+        "KINDS": tuple(list(KERNELS).index(name) for name, _ in config.kernels),
+        "LEARNED": config.learn_coefficients,
+        "N_SUMS": triton.next_power_of_2(n_sums(len(config.kernels))),
+        "ROWS": 16 if config.walk_length <= 16 else 32,
+        "COLUMNS": 16 if columns <= 16 else 32,
+        "WIDTH": min(max(triton.next_power_of_2(config.dim), 16), _WIDEST),
+        "PRECISION": "tf32x3",
+        "num_warps": 4,
+        "num_stages": 1,
+    }
+
+
+def alias_table(weights: Any) -> Noise:
+    """Alias table of the distribution proportional to `weights` (n,) float64, built by sorting out sums.
+
+    Slots short of an even share are topped up in order by those above it, also in order. How much the short
+    ones lack up to each place, and how much the others have to give, tells who serves whom: a giver that has
+    given too much is itself topped up by the next.
+    """
+    n = weights.numel()
+    share = weights * (n / weights.sum())
+    short = share < 1.0
+    poor, rich = torch.nonzero(short).ravel(), torch.nonzero(~short).ravel()
+    lack, give = torch.cumsum(1.0 - share[poor], 0), torch.cumsum(share[rich] - 1.0, 0)
+    keep = torch.ones_like(share)
+    other = torch.arange(n, device=weights.device)
+    if poor.numel() and rich.numel():
+        before = lack - (1.0 - share[poor])
+        server = torch.searchsorted(give, before, right=True).clamp_(max=rich.numel() - 1)
+        keep[poor] = share[poor]
+        other[poor] = rich[server]
+        last = torch.searchsorted(lack, give, right=True)
+        overdrawn = (last < poor.numel()) & (
+            torch.arange(rich.numel(), device=last.device) < rich.numel() - 1
+        )
+        givers = torch.nonzero(overdrawn).ravel()
+        keep[rich[givers]] = (1.0 - (lack[last[givers]] - give[givers])).clamp_(0.0, 1.0)
+        other[rich[givers]] = rich[givers + 1]
+    bits = (keep * 2.0**32).clamp_(max=2.0**32 - 1).to(torch.int64).to(torch.int32)
+    return Noise(bits, other.to(torch.int32))
+
+
+def train(
+    graph: Any, config: TrainingConfig, report: Report = lambda done, total, loss: None, device: Any = None
+) -> Trained:
+    """Train on `graph`; `report(walks done, walks in all, loss per pair)` is called after every block."""
+    if config.deterministic:
+        raise ParameterError(
+            "deterministic", True, "backend='gpu' adds steps in no fixed order; use backend='cpu'"
+        )
+    device = find_device() if device is None else device
+    if device.type == "cuda":
+        check_memory(graph, config, device)
+    with torch.no_grad():
+        return _Trainer(graph, config, device).run(report)
