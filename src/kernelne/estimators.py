@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any, Self
 
 import numba
@@ -24,9 +25,12 @@ from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph, count_isolated
 from kernelne.kernels import check_kernels
 from kernelne.progress import Progress, reporting
-from kernelne.training import cpu
+from kernelne.training import resources
 from kernelne.training.config import TrainingConfig
-from kernelne.training.resources import check_memory
+from kernelne.training.run import Trained
+
+#: Where training runs: never chosen by what the machine has, so that results do not depend on it.
+BACKENDS = ("cpu", "gpu")
 
 
 class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
@@ -42,6 +46,14 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         given |= {"kernels": self._kernels(), "seed": _seed(params["random_state"])}
         given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
         given["learn_coefficients"] = "kernels" in params
+        if params["backend"] not in BACKENDS:
+            raise ParameterError("backend", params["backend"], f"must be one of {', '.join(BACKENDS)}")
+        if params["backend"] == "gpu" and params["deterministic"]:
+            raise ParameterError(
+                "deterministic",
+                True,
+                "backend='gpu' adds steps in no fixed order; use backend='cpu' for this",
+            )
         if given["n_threads"] is None:
             given["n_threads"] = available_threads()
         return TrainingConfig(**given)
@@ -49,7 +61,8 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
         """Raise now what `fit` would raise before training; returns the graph."""
         checked = as_graph(graph)
-        check_memory(checked, config or self.config())
+        memory = resources if self.backend == "cpu" else self._backend()
+        memory.check_memory(checked, config or self.config())
         return checked
 
     def fit(self, graph: Any, y: Any = None) -> Self:
@@ -65,7 +78,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             _warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
         with reporting(self.progress) as report:
-            trained = cpu.train(checked, config, report)
+            trained: Trained = self._backend().train(checked, config, report)
         _warn_of_little(trained.loss, config)
         self.seconds_ = time.perf_counter() - start
         self.graph_: Graph = checked
@@ -73,12 +86,16 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self.kernels_ = config.kernels
         self.center_: NDArray[np.float32] = trained.center
         self.context_: NDArray[np.float32] = trained.context
-        self.embedding_ = self.center_
+        self.embedding_: NDArray[np.float32] = self.center_
         self.coefficients_ = trained.coefficients
         self.history_ = trained.history
         self.loss_ = trained.loss
-        self._provenance = asdict(config) | {"model": type(self).__name__}
+        self._provenance = asdict(config) | {"model": type(self).__name__, "backend": self.backend}
         return self
+
+    def _backend(self) -> Any:
+        """The module that trains; that of the GPU needs packages of its own: imported only if asked for."""
+        return import_module(f"kernelne.training.{self.backend}")
 
     def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
         """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
@@ -113,7 +130,8 @@ class KernelNE(_WalkEmbedder):
     learning_rate, min_learning_rate: the rate at the start and, after falling in a straight line, at the end.
     l2: decay of the vectors, λ.
     shared_negatives: negatives drawn for a walk, shared by its pairs; fewer are faster, more are smoother.
-    n_threads: None for all cores this process may use.
+    backend: "cpu", or "gpu" for one NVIDIA GPU (needs kernelne[gpu]).
+    n_threads: None for all cores this process may use; without meaning on a GPU.
     deterministic: the same bits for the same `random_state` on any number of threads; slower.
     random_state: an integer, a NumPy generator, or None for a new seed every time (kept in `seed_`).
     progress: None shows a bar on a terminal when it takes long; True, False, or a function called with
@@ -152,6 +170,7 @@ class KernelNE(_WalkEmbedder):
         min_learning_rate: float = 1e-4,
         l2: float = 1e-2,
         shared_negatives: int = 14,
+        backend: str = "cpu",
         n_threads: int | None = None,
         deterministic: bool = False,
         random_state: Any = None,
@@ -170,6 +189,7 @@ class KernelNE(_WalkEmbedder):
         self.min_learning_rate = min_learning_rate
         self.l2 = l2
         self.shared_negatives = shared_negatives
+        self.backend = backend
         self.n_threads = n_threads
         self.deterministic = deterministic
         self.random_state = random_state
@@ -217,6 +237,7 @@ class MKernelNE(_WalkEmbedder):
         min_learning_rate: float = 1e-4,
         l2: float = 1e-2,
         shared_negatives: int = 14,
+        backend: str = "cpu",
         n_threads: int | None = None,
         deterministic: bool = False,
         random_state: Any = None,
@@ -236,6 +257,7 @@ class MKernelNE(_WalkEmbedder):
         self.min_learning_rate = min_learning_rate
         self.l2 = l2
         self.shared_negatives = shared_negatives
+        self.backend = backend
         self.n_threads = n_threads
         self.deterministic = deterministic
         self.random_state = random_state
@@ -313,7 +335,7 @@ def _provenance(estimator: _WalkEmbedder) -> dict[str, Any]:
             "directed": graph.directed,
             "weighted": graph.weights is not None,
         },
-        "backend": "cpu",
+        "backend": parameters.pop("backend"),
         "seconds": round(estimator.seconds_, 3),
         "loss": None if math.isnan(estimator.loss_) else estimator.loss_,
         "versions": {

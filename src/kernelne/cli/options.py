@@ -91,6 +91,7 @@ MODEL: Options = {
     ),
     "learning_rate": _training(float | None, "--learning-rate", help="At the start.", default=0.025),
     "min_learning_rate": _training(float | None, "--min-learning-rate", help="At the end.", default=0.0001),
+    "backend": _training(str | None, "--backend", help="cpu, or gpu (needs kernelne[gpu]).", default="cpu"),
     "n_threads": _training(int | None, "--n-threads", "-j", help="Threads.", default="all cores"),
     "deterministic": _training(
         bool | None, "--deterministic", help="The same bits for the same seed on any number of threads."

@@ -9,9 +9,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError
+from kernelne.errors import InputError, KernelneError, MissingDependencyError
 from kernelne.kernels import KERNELS
 from kernelne.training.coefficients import n_sums
 from kernelne.training.config import TrainingConfig
@@ -20,6 +19,7 @@ from kernelne.training.run import NOISE_POWER, Course, Report, Trained, blocks, 
 try:
     import torch
     import triton
+    import triton.language as tl
 
     from kernelne.training.gpu_loop import train_walks
     from kernelne.training.gpu_walks import sample_walks
@@ -31,12 +31,12 @@ _LARGEST_BLOCK = 2**19
 #: Walks in flight, at most one for this many nodes: more lose steps' effect on each other, and score lower.
 _NODES_PER_WALK = 25
 #: Programs that one multiprocessor is given.
-_PROGRAMS_PER_SM = 8
+_PROGRAMS_PER_SM = 6
 #: Rounds of walks that estimate the visits of second-order walks.
 _COUNTED_ROUNDS = 10
 _SAMPLED_TOGETHER = 128
-#: Columns of the tables that a program holds at a time.
-_WIDEST = 128
+#: A program's tile: positions of a walk, its contexts and negatives, columns of the tables at a time.
+_ROWS, _COLUMNS, _WIDEST = 16, 32, 64
 
 
 class GraphArrays(NamedTuple):
@@ -66,24 +66,32 @@ def find_device() -> Any:
 
 
 def run_bytes(graph: Any, config: TrainingConfig) -> int:
-    """Device memory a run takes at its peak: tables, graph, noise, a block of walks, what building them needs."""
+    """Device memory a run takes at its peak: tables, graph, noise, a block of walks, what building needs."""
     n, arcs = graph.n_nodes, graph.neighbours.size
     weighted = graph.weights is not None
     block = min(_LARGEST_BLOCK, n * config.walks_per_node)
     walks = 4 * block * (config.walk_length + config.shared_negatives + 1)
     building = 8 * n * 6 + (12 if weighted else 8) * arcs
-    return 8 * n * config.dim + 8 * n + (8 if weighted else 4) * arcs + 8 * n + max(walks, building) + 2**26
+    total: int = (
+        8 * n * config.dim + 8 * n + (8 if weighted else 4) * arcs + 8 * n + max(walks, building) + 2**26
+    )
+    return total
 
 
-def check_memory(graph: Any, config: TrainingConfig, device: Any) -> None:
+def check_memory(graph: Any, config: TrainingConfig) -> None:
     """Refuse a run that cannot fit the card, before anything is moved there."""
-    needed, (free, total) = run_bytes(graph, config), torch.cuda.mem_get_info(device)
+    needed, (free, total) = run_bytes(graph, config), torch.cuda.mem_get_info(find_device())
     if needed > free:
         raise InputError(
             f"dim={config.dim}: {graph.n_nodes:,} nodes and {graph.neighbours.size:,} arcs need "
-            f"{needed / 2**30:.1f} GiB on the GPU and {free / 2**30:.1f} of {total / 2**30:.1f} GiB are free: "
-            "lower dim, or use backend='cpu'"
+            f"{needed / 2**30:.1f} GiB on the GPU and {free / 2**30:.1f} of {total / 2**30:.1f} GiB are "
+            "free: lower dim, or use backend='cpu'"
         )
+
+
+def _multiprocessors(device: Any) -> int:
+    """How many work in parallel; 1 where Triton's interpreter plays the GPU."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def to_device(graph: Any, device: Any) -> GraphArrays:
@@ -155,7 +163,7 @@ class _Trainer:
         self.kinds = tuple(list(KERNELS).index(name) for name, _ in config.kernels)
         self.mixture = torch.empty((2, n_kernels), dtype=torch.float32, device=device)
         self.mixture[0] = torch.tensor([sigma for _, sigma in config.kernels])
-        self.shape = _shape(config)
+        self.shape = _shape(config, self.n, device.type == "cuda")
         programs = (
             torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
         )
@@ -226,9 +234,11 @@ class _Trainer:
         return sum(int((~(square < limit)).sum()) for square in squares)
 
 
-def _shape(config: TrainingConfig) -> dict[str, Any]:
-    """The constants that a training kernel is compiled for."""
+def _shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
+    """The constants that a training kernel is compiled for, found by trying on an H200."""
     columns = config.walk_length + config.shared_negatives
+    one_tile = config.walk_length <= _ROWS and columns <= _COLUMNS
+    simple = len(config.kernels) == 1
     return {
         "DIM": config.dim,
         "LENGTH": config.walk_length,
@@ -236,12 +246,14 @@ def _shape(config: TrainingConfig) -> dict[str, Any]:
         "KINDS": tuple(list(KERNELS).index(name) for name, _ in config.kernels),
         "LEARNED": config.learn_coefficients,
         "N_SUMS": triton.next_power_of_2(n_sums(len(config.kernels))),
-        "ROWS": 16 if config.walk_length <= 16 else 32,
-        "COLUMNS": 16 if columns <= 16 else 32,
+        "ROWS": _ROWS,
+        "COLUMNS": _COLUMNS,
         "WIDTH": min(max(triton.next_power_of_2(config.dim), 16), _WIDEST),
-        "PRECISION": "tf32x3",
-        "num_warps": 4,
-        "num_stages": 1,
+        "INDEX": tl.int32 if n * config.dim < 2**31 else tl.int64,
+        "PRECISION": "tf32" if on_gpu else "ieee",
+        "SLOTS": _COLUMNS if one_tile and on_gpu else 0,
+        "LINES": triton.next_power_of_2(triton.cdiv(config.dim, 32)),
+        **({"num_warps": 2, "num_stages": 1, "maxnreg": 168 if simple else None} if on_gpu else {}),
     }
 
 
@@ -279,12 +291,6 @@ def train(
     graph: Any, config: TrainingConfig, report: Report = lambda done, total, loss: None, device: Any = None
 ) -> Trained:
     """Train on `graph`; `report(walks done, walks in all, loss per pair)` is called after every block."""
-    if config.deterministic:
-        raise ParameterError(
-            "deterministic", True, "backend='gpu' adds steps in no fixed order; use backend='cpu'"
-        )
     device = find_device() if device is None else device
-    if device.type == "cuda":
-        check_memory(graph, config, device)
     with torch.no_grad():
         return _Trainer(graph, config, device).run(report)

@@ -5,7 +5,6 @@ from one product, and both gradients are two more. Steps are added to the tables
 that does not fit one tile is worked off tile by tile; the weights say how much of the decay falls to each.
 """
 
-# ruff: noqa: N803  (Triton's constants are written in capitals)
 from __future__ import annotations
 
 import types
@@ -42,10 +41,10 @@ def _compiled(source: Any, name: str, **names: Any) -> Any:
 
 def _link(WANTED: tl.constexpr, D: tl.tensor, sigma: tl.tensor) -> tl.tensor:
     """Value and slope of kernel number WANTED: one link of a chain that ends at the last kernel."""
-    if WANTED == KIND:  # noqa: F821  (a name of the copy)
-        value, slope = function(D, sigma)  # noqa: F821
+    if WANTED == KIND:  # type: ignore[name-defined]  # noqa: F821  (a name of the copy)
+        value, slope = function(D, sigma)  # type: ignore[misc]  # noqa: F821
     else:
-        value, slope = otherwise(WANTED, D, sigma)  # noqa: F821
+        value, slope = otherwise(WANTED, D, sigma)  # type: ignore[name-defined]  # noqa: F821
     return value, slope
 
 
@@ -68,8 +67,14 @@ for _kind, (_name, _function) in enumerate(KERNELS.items()):
 
 @triton.jit
 def evaluate_kernel(
-    D: tl.tensor, values: tl.tensor, slopes: tl.tensor, sigma: tl.float32, size: tl.int32, KIND: tl.constexpr, BLOCK: tl.constexpr
-) -> None:  # fmt: skip
+    D: tl.tensor,
+    values: tl.tensor,
+    slopes: tl.tensor,
+    sigma: tl.float32,
+    size: tl.int32,
+    KIND: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
     """Values and slopes of one kernel at D (size,): what the loop computes, for tests."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value, slope = _evaluate(KIND, tl.load(D + place, mask=place < size, other=0.0), sigma)
@@ -79,11 +84,17 @@ def evaluate_kernel(
 
 @triton.jit
 def _mixture(
-    D: tl.tensor, weights: tl.tensor, targets: tl.tensor, sums: tl.tensor, mixture: tl.tensor, KINDS: tl.constexpr, LEARNED: tl.constexpr,
+    D: tl.tensor,
+    weights: tl.tensor,
+    targets: tl.tensor,
+    sums: tl.tensor,
+    mixture: tl.tensor,
+    KINDS: tl.constexpr,
+    LEARNED: tl.constexpr,
     N_SUMS: tl.constexpr,
-) -> tl.tensor:  # fmt: skip
+) -> tl.tensor:
     """Σ cᵢkᵢ and its slope; adds Σ w·t·kᵢ and Σ w·kᵢ·kⱼ to sums (N_SUMS,), from which c is solved."""
-    N_KERNELS: tl.constexpr = len(KINDS)  # noqa: N806
+    N_KERNELS: tl.constexpr = len(KINDS)
     at = tl.arange(0, N_SUMS)
     value = tl.zeros_like(D)
     slope = tl.zeros_like(D)
@@ -102,87 +113,149 @@ def _mixture(
     return value, slope, sums
 
 
+@triton.jit
+def _read(places: tl.tensor, there: tl.tensor) -> tl.tensor:
+    """Rows as other programs left them: past the L1 cache, which does not see their steps."""
+    return tl.load(places, mask=there, other=0.0, cache_modifier=".cg")
+
+
+@triton.jit
+def _add(places: tl.tensor, steps: tl.tensor, there: tl.tensor) -> None:
+    tl.atomic_add(places, steps, mask=there, sem="relaxed")
+
+
+@triton.jit
+def _prefetch(table: tl.tensor, ids: tl.tensor, DIM: tl.constexpr, LINES: tl.constexpr) -> None:
+    """Bring rows of a table from memory to the L2 cache, ahead of need."""
+    line = tl.minimum(tl.arange(0, LINES) * 32, DIM - 1)
+    places = table + (ids.to(tl.int64)[:, None] * DIM + line[None, :])
+    tl.inline_asm_elementwise(
+        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [places], dtype=tl.int32, is_pure=False, pack=1
+    )
+
+
+@triton.jit
+def _near(place: tl.tensor, low: tl.tensor, high: tl.tensor, window: tl.tensor) -> tl.tensor:
+    """How many of the positions low … high − 1 of a walk each place is paired with."""
+    reached = tl.minimum(place + window, high - 1) - tl.maximum(place - window, low) + 1
+    itself = (place >= low) & (place < high)
+    return (tl.maximum(reached, 0) - itself.to(tl.int32)).to(tl.float32)
+
+
 @triton.jit(do_not_specialize=["first", "count", "n_walks", "window"])
 def train_walks(
-    center: tl.tensor, context: tl.tensor, rows: tl.tensor, lengths: tl.tensor, mixture: tl.tensor, all_sums: tl.tensor,
-    first: tl.int64, count: tl.int32, n_walks: tl.float32, first_rate: tl.float32, last_rate: tl.float32, l2: tl.float32,
-    n_negative: tl.float32, window: tl.int32,
-    DIM: tl.constexpr, LENGTH: tl.constexpr, N_SHARED: tl.constexpr, KINDS: tl.constexpr,
-    LEARNED: tl.constexpr, N_SUMS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    WIDTH: tl.constexpr, INDEX: tl.constexpr, PRECISION: tl.constexpr,
-) -> None:  # fmt: skip
+    center: tl.tensor,
+    context: tl.tensor,
+    rows: tl.tensor,
+    lengths: tl.tensor,
+    mixture: tl.tensor,
+    all_sums: tl.tensor,
+    first: tl.int64,
+    count: tl.int32,
+    n_walks: tl.float32,
+    first_rate: tl.float32,
+    last_rate: tl.float32,
+    l2: tl.float32,
+    n_negative: tl.float32,
+    window: tl.int32,
+    DIM: tl.constexpr,
+    LENGTH: tl.constexpr,
+    N_SHARED: tl.constexpr,
+    KINDS: tl.constexpr,
+    LEARNED: tl.constexpr,
+    N_SUMS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    INDEX: tl.constexpr,
+    PRECISION: tl.constexpr,
+    SLOTS: tl.constexpr,
+    LINES: tl.constexpr,
+) -> None:
     """Train on `count` walks of `rows`, shared out between the programs; `first` is the number of the first.
 
     all_sums (programs × N_SUMS) is added to: pairs, loss, moments. The tables are read WIDTH columns at a
-    time: if that is all of them, once; else once for the distances and once more for the steps.
+    time, once for the distances and once more, from the cache, for the steps: fewer registers leave room for
+    more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids,
+    LINES cache lines each) are brought nearer.
     """
     program = tl.program_id(0)
     sums = tl.zeros((N_SUMS,), tl.float32)
     at = tl.arange(0, N_SUMS)
+    counts = tl.zeros((ROWS,), tl.float32)
+    losses = tl.zeros((COLUMNS,), tl.float32)
     k = tl.arange(0, WIDTH)
+    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     w = program
     while w < count:
         length = tl.load(lengths + w)
         base = rows + w.to(tl.int64) * (LENGTH + N_SHARED)
         rate = first_rate + (last_rate - first_rate) * ((first + w).to(tl.float32) / n_walks)
+        if SLOTS > 0:
+            slot = tl.arange(0, SLOTS)
+            coming = w + tl.num_programs(0)
+            known = (slot < LENGTH + N_SHARED) & (coming < count)
+            ids = tl.load(rows + coming.to(tl.int64) * (LENGTH + N_SHARED) + slot, mask=known, other=0)
         for i_0 in range(0, LENGTH, ROWS):
-            i = i_0 + tl.arange(0, ROWS)
+            i = i_0 + row
             i_there = (i < length) & (length > 1)
             v = tl.load(base + i, mask=i_there, other=0).to(INDEX)
             center_at = v[:, None] * DIM + k[None, :]
             pairs = tl.minimum(i, window) + tl.minimum(length - 1 - i, window)
             pairs = tl.where(i_there, pairs, 0).to(tl.float32)
+            counts += pairs
             for j_0 in range(0, LENGTH + N_SHARED, COLUMNS):
-                j = j_0 + tl.arange(0, COLUMNS)
+                j = j_0 + column
                 is_noise = (j >= LENGTH) & (j < LENGTH + N_SHARED) & (length > 1)
                 j_there = ((j < LENGTH) & (j < length) & (length > 1)) | is_noise
                 u = tl.load(base + j, mask=j_there, other=0).to(INDEX)
                 context_at = u[:, None] * DIM + k[None, :]
-                gap = tl.abs(i[:, None] - j[None, :])
-                near = (gap > 0) & (gap <= window) & i_there[:, None] & (j_there & (j < LENGTH))[None, :]
-                targets = near.to(tl.float32)
-                weights = tl.where(is_noise[None, :], (pairs * (n_negative / N_SHARED))[:, None], targets)
 
-                gram = tl.zeros((ROWS, COLUMNS), tl.float32)
-                center_norms = tl.zeros((ROWS,), tl.float32)
-                context_norms = tl.zeros((COLUMNS,), tl.float32)
-                for k_0 in tl.static_range(0, DIM, WIDTH):
+                gram = tl.zeros((COLUMNS, ROWS), tl.float32)
+                center_squares = tl.zeros((ROWS, WIDTH), tl.float32)
+                context_squares = tl.zeros((COLUMNS, WIDTH), tl.float32)
+                for k_0 in range(0, DIM, WIDTH):
                     wide = (k + k_0 < DIM)[None, :]
-                    B = tl.load(
-                        center + (center_at + k_0), mask=i_there[:, None] & wide, other=0.0, cache_modifier=".cg"
-                    )
-                    C = tl.load(
-                        context + (context_at + k_0), mask=j_there[:, None] & wide, other=0.0, cache_modifier=".cg"
-                    )
-                    gram = tl.dot(B, tl.trans(C), gram, input_precision=PRECISION)
-                    center_norms += tl.sum(B * B, axis=1)
-                    context_norms += tl.sum(C * C, axis=1)
-                D = tl.maximum(center_norms[:, None] + context_norms[None, :] - 2.0 * gram, 0.0)
+                    B = _read(center + (center_at + k_0), i_there[:, None] & wide)
+                    C = _read(context + (context_at + k_0), j_there[:, None] & wide)
+                    gram = tl.dot(C, tl.trans(B), gram, input_precision=PRECISION)
+                    center_squares += B * B
+                    context_squares += C * C
+                norms = tl.sum(context_squares, axis=1)[:, None] + tl.sum(center_squares, axis=1)[None, :]
+                D = tl.maximum(norms - 2.0 * gram, 0.0)
 
+                if SLOTS > 0:
+                    _prefetch(context, ids, DIM, LINES)
+                    _prefetch(center, tl.where(slot < LENGTH, ids, 0), DIM, LINES)
+                gap = tl.abs(j[:, None] - i[None, :])
+                near = (gap > 0) & (gap <= window) & (j_there & (j < LENGTH))[:, None] & i_there[None, :]
+                targets = near.to(tl.float32)
+                weights = tl.where(is_noise[:, None], (pairs * (n_negative / N_SHARED))[None, :], targets)
                 value, slope, sums = _mixture(D, weights, targets, sums, mixture, KINDS, LEARNED, N_SUMS)
                 pressure = weights * (targets - value)
-                sums += tl.where(at == 0, tl.sum(tl.sum(targets, axis=1), axis=0), 0.0)
-                loss = tl.sum(tl.sum(pressure * (targets - value), axis=1), axis=0)
-                sums += tl.where(at == 1, loss, 0.0)
+                losses += tl.sum(pressure * (targets - value), axis=1)
                 G = -4.0 * rate * pressure * slope
-                from_center = tl.sum(G, axis=1) + rate * l2 * tl.sum(targets, axis=1)
-                from_context = tl.sum(G, axis=0) + rate * l2 * tl.sum(weights, axis=0)
+                # Each end decays once for every pair: those of this tile, counted without looking at each.
+                in_row = _near(i, j_0, tl.minimum(j_0 + COLUMNS, length), window)
+                in_column = _near(j, i_0, tl.minimum(i_0 + ROWS, length), window)
+                in_column = tl.where(is_noise, tl.sum(pairs, axis=0) * (n_negative / N_SHARED), in_column)
+                from_center = tl.sum(G, axis=0) + rate * l2 * in_row
+                from_context = tl.sum(G, axis=1) + rate * l2 * in_column
+                # As products too: else the rows read would have to be laid out anew for the subtraction.
+                F = tl.where(row[:, None] == row[None, :], -from_center[:, None], 0.0)
+                H = tl.where(column[:, None] == column[None, :], -from_context[:, None], 0.0)
 
-                for k_0 in tl.static_range(0, DIM, WIDTH):
+                for k_0 in range(0, DIM, WIDTH):
                     wide = (k + k_0 < DIM)[None, :]
-                    if WIDTH < DIM:
-                        B = tl.load(
-                            center + (center_at + k_0), mask=i_there[:, None] & wide, other=0.0, cache_modifier=".cg"
-                        )
-                        C = tl.load(
-                            context + (context_at + k_0), mask=j_there[:, None] & wide, other=0.0, cache_modifier=".cg"
-                        )
-                    center_step = tl.dot(G, C, input_precision=PRECISION) - from_center[:, None] * B
-                    context_step = (
-                        tl.dot(tl.trans(G), B, input_precision=PRECISION) - from_context[:, None] * C
-                    )
-                    tl.atomic_add(center + (center_at + k_0), center_step, mask=i_there[:, None] & wide, sem="relaxed")
-                    tl.atomic_add(context + (context_at + k_0), context_step, mask=j_there[:, None] & wide, sem="relaxed")
+                    B = _read(center + (center_at + k_0), i_there[:, None] & wide)
+                    C = _read(context + (context_at + k_0), j_there[:, None] & wide)
+                    center_step = tl.dot(tl.trans(G), C, input_precision=PRECISION)
+                    center_step = tl.dot(F, B, center_step, input_precision=PRECISION)
+                    context_step = tl.dot(G, B, input_precision=PRECISION)
+                    context_step = tl.dot(H, C, context_step, input_precision=PRECISION)
+                    _add(center + (center_at + k_0), center_step, i_there[:, None] & wide)
+                    _add(context + (context_at + k_0), context_step, j_there[:, None] & wide)
         w += tl.num_programs(0)
     there = all_sums + program * N_SUMS + at
+    sums += tl.where(at == 0, tl.sum(counts, axis=0), 0.0) + tl.where(at == 1, tl.sum(losses, axis=0), 0.0)
     tl.store(there, tl.load(there) + sums)

@@ -4,7 +4,6 @@ The generator is the same, so an unweighted graph gives the very walks of the CP
 bits in another order of sums, so that a weighted walk may now and then take another edge.
 """
 
-# ruff: noqa: N803  (Triton's constants are written in capitals)
 from __future__ import annotations
 
 import triton
@@ -60,7 +59,14 @@ def _start_node(seed: tl.tensor, walk: tl.tensor, n: tl.tensor, side: tl.tensor)
 
 
 @triton.jit
-def _neighbour(offsets: tl.tensor, thresholds: tl.tensor, v: tl.tensor, bits: tl.tensor, alive: tl.tensor, WEIGHTED: tl.constexpr) -> tl.tensor:
+def _neighbour(
+    offsets: tl.tensor,
+    thresholds: tl.tensor,
+    v: tl.tensor,
+    bits: tl.tensor,
+    alive: tl.tensor,
+    WEIGHTED: tl.constexpr,
+) -> tl.tensor:
     """Positions in `neighbours` drawn for nodes v by weight."""
     low = tl.load(offsets + v, mask=alive, other=0)
     high = tl.load(offsets + v + 1, mask=alive, other=1)
@@ -78,7 +84,9 @@ def _neighbour(offsets: tl.tensor, thresholds: tl.tensor, v: tl.tensor, bits: tl
 
 
 @triton.jit
-def _find(offsets: tl.tensor, neighbours: tl.tensor, v: tl.tensor, u: tl.tensor, alive: tl.tensor) -> tl.tensor:
+def _find(
+    offsets: tl.tensor, neighbours: tl.tensor, v: tl.tensor, u: tl.tensor, alive: tl.tensor
+) -> tl.tensor:
     """Positions of u among the neighbours of v, or -1."""
     low = tl.load(offsets + v, mask=alive, other=0)
     end = tl.load(offsets + v + 1, mask=alive, other=0)
@@ -96,7 +104,12 @@ def _find(offsets: tl.tensor, neighbours: tl.tensor, v: tl.tensor, u: tl.tensor,
 
 @triton.jit
 def _probability(
-    offsets: tl.tensor, thresholds: tl.tensor, v: tl.tensor, position: tl.tensor, alive: tl.tensor, WEIGHTED: tl.constexpr
+    offsets: tl.tensor,
+    thresholds: tl.tensor,
+    v: tl.tensor,
+    position: tl.tensor,
+    alive: tl.tensor,
+    WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
     """First-order probability of the edges at `position`, as `_neighbour` draws them."""
     low = tl.load(offsets + v, mask=alive, other=0)
@@ -111,9 +124,18 @@ def _probability(
 
 @triton.jit
 def _second_order(
-    offsets: tl.tensor, neighbours: tl.tensor, thresholds: tl.tensor, inverse_p: tl.tensor, inverse_q: tl.tensor, previous: tl.tensor, v: tl.tensor,
-    key: tl.tensor, step: tl.tensor, alive: tl.tensor, WEIGHTED: tl.constexpr,
-) -> tl.tensor:  # fmt: skip
+    offsets: tl.tensor,
+    neighbours: tl.tensor,
+    thresholds: tl.tensor,
+    inverse_p: tl.tensor,
+    inverse_q: tl.tensor,
+    previous: tl.tensor,
+    v: tl.tensor,
+    key: tl.tensor,
+    step: tl.tensor,
+    alive: tl.tensor,
+    WEIGHTED: tl.constexpr,
+) -> tl.tensor:
     """Positions of the next edges of node2vec walks, by rejection; see `kernelne.walks._second_order`.
 
     Where all darts miss, the last one counts: one walk in a million at the most extreme p and q.
@@ -147,11 +169,26 @@ def _second_order(
 
 @triton.jit(do_not_specialize=["first", "count", "n", "side", "inverse_p", "inverse_q"])
 def sample_walks(
-    offsets: tl.tensor, neighbours: tl.tensor, thresholds: tl.tensor, keep: tl.tensor, other: tl.tensor, rows: tl.tensor, lengths: tl.tensor,
-    seeds: tl.tensor, first: tl.int64, count: tl.int32, n: tl.int64, side: tl.int64, inverse_p: tl.float64, inverse_q: tl.float64,
-    LENGTH: tl.constexpr, N_SHARED: tl.constexpr, WEIGHTED: tl.constexpr, SECOND_ORDER: tl.constexpr,
+    offsets: tl.tensor,
+    neighbours: tl.tensor,
+    thresholds: tl.tensor,
+    keep: tl.tensor,
+    other: tl.tensor,
+    rows: tl.tensor,
+    lengths: tl.tensor,
+    seeds: tl.tensor,
+    first: tl.int64,
+    count: tl.int32,
+    n: tl.int64,
+    side: tl.int64,
+    inverse_p: tl.float64,
+    inverse_q: tl.float64,
+    LENGTH: tl.constexpr,
+    N_SHARED: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    SECOND_ORDER: tl.constexpr,
     BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
+) -> None:
     """Fill rows (count × (LENGTH + N_SHARED), int32) with walks first, first + 1, … and their negatives.
 
     `lengths` (count): nodes of each walk. `keep`, `other`: the alias table of the negatives.
