@@ -6,9 +6,12 @@ Besides this package it needs NumPy, torch and Triton, nothing else.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelne.errors import InputError, KernelneError, MissingDependencyError
 from kernelne.kernels import KERNELS
@@ -30,13 +33,15 @@ except ImportError as _error:
 _LARGEST_BLOCK = 2**19
 #: Walks in flight, at most one for this many nodes: more lose steps' effect on each other, and score lower.
 _NODES_PER_WALK = 25
-#: Programs that one multiprocessor is given.
-_PROGRAMS_PER_SM = 6
+#: Warps that one multiprocessor is given, in programs of one or two, whose registers are all it has.
+_WARPS_PER_SM = {1: 8, 2: 12}
 #: Rounds of walks that estimate the visits of second-order walks.
 _COUNTED_ROUNDS = 10
 _SAMPLED_TOGETHER = 128
-#: A program's tile: positions of a walk, its contexts and negatives, columns of the tables at a time.
-_ROWS, _COLUMNS, _WIDEST = 16, 32, 64
+#: Copying tables to the host: threads, bytes each stages at a time, bytes below which one call is enough.
+_COPYING_THREADS, _STAGED_BYTES, _WORTH_THREADS = 8, 2**22, 2**24
+#: A program's tile: positions of a walk; its contexts and negatives.
+_ROWS, _COLUMNS = 16, 32
 
 
 class GraphArrays(NamedTuple):
@@ -46,6 +51,10 @@ class GraphArrays(NamedTuple):
     neighbours: Any  # (arcs,) int32
     thresholds: Any  # (arcs,) int32: the bits of cumulative shares of 2³², or (1,) without weights
     weighted: bool
+
+    @property
+    def n_nodes(self) -> int:
+        return int(self.offsets.numel()) - 1
 
 
 class Noise(NamedTuple):
@@ -70,7 +79,7 @@ def run_bytes(graph: Any, config: TrainingConfig) -> int:
     n, arcs = graph.n_nodes, graph.neighbours.size
     weighted = graph.weights is not None
     block = min(_LARGEST_BLOCK, n * config.walks_per_node)
-    walks = 4 * block * (config.walk_length + config.shared_negatives + 1)
+    walks = 8 * block * (config.walk_length + config.shared_negatives + 1)
     building = 8 * n * 6 + (12 if weighted else 8) * arcs
     total: int = (
         8 * n * config.dim + 8 * n + (8 if weighted else 4) * arcs + 8 * n + max(walks, building) + 2**26
@@ -109,10 +118,13 @@ def to_device(graph: Any, device: Any) -> GraphArrays:
 
 def _thresholds(offsets: Any, weights: Any) -> Any:
     """For every arc the cumulative share of its row's weight, in units of 2⁻³², as the bits of an int32."""
-    upto = torch.cumsum(weights, 0, dtype=torch.float64)
-    before = torch.cat([upto.new_zeros(1), upto])[offsets]
     rows = _arc_rows(offsets)
-    shares = (upto - before[rows]) / (before[rows + 1] - before[rows])
+    totals = torch.zeros(offsets.numel() - 1, dtype=torch.float64, device=offsets.device)
+    totals.index_add_(0, rows, weights.to(torch.float64))
+    # Rows of sum 1 are cumulated: behind a heavy row the weights of a light one would vanish.
+    upto = torch.cumsum(weights / totals[rows], 0)
+    before = torch.cat([upto.new_zeros(1), upto])[offsets]
+    shares = upto - before[rows]
     return (shares * 2.0**32).clamp_(max=2.0**32 - 1).to(torch.int64).to(torch.int32)
 
 
@@ -148,9 +160,10 @@ class _Trainer:
         self.side = math.isqrt(self.n - 1) + 1
         columns = config.walk_length + config.shared_negatives
         block = min(_LARGEST_BLOCK, self.n_walks)
-        self.rows = torch.empty((block, columns), dtype=torch.int32, device=device)
-        self.lengths = torch.empty(block, dtype=torch.int32, device=device)
-        self.noise = self._make_noise()
+        # Zeros: what lies beyond the end of a walk is prefetched too, and so must be a node.
+        self.rows = torch.zeros((2, block, columns), dtype=torch.int32, device=device)
+        self.lengths = torch.empty((2, block), dtype=torch.int32, device=device)
+        self.noise = alias_table(self._visits() ** NOISE_POWER)
         generator = torch.Generator(device).manual_seed(signed)
         self.center = torch.empty((self.n, config.dim), dtype=torch.float32, device=device)
         self.center.uniform_(-0.5 / config.dim, 0.5 / config.dim, generator=generator)
@@ -160,19 +173,13 @@ class _Trainer:
         if config.learn_coefficients:
             coefficients = np.random.default_rng(config.seed).uniform(-0.5, 0.5, n_kernels) / config.dim
         self.course = Course(config, self.n_walks, coefficients)
-        self.kinds = tuple(list(KERNELS).index(name) for name, _ in config.kernels)
         self.mixture = torch.empty((2, n_kernels), dtype=torch.float32, device=device)
         self.mixture[0] = torch.tensor([sigma for _, sigma in config.kernels])
         self.shape = _shape(config, self.n, device.type == "cuda")
-        programs = (
-            torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
-        )
-        self.programs = max(min(programs * _PROGRAMS_PER_SM, self.n // _NODES_PER_WALK), 1)
+        warps = self.shape["num_warps"]
+        most = _multiprocessors(device) * _WARPS_PER_SM[warps] // warps
+        self.programs = max(min(most, self.n // _NODES_PER_WALK), 1)
         self.sums = torch.zeros((self.programs, self.shape["N_SUMS"]), dtype=torch.float32, device=device)
-
-    def _make_noise(self) -> Noise:
-        visits = self._visits()
-        return alias_table(visits**NOISE_POWER)
 
     def _visits(self) -> Any:
         """Visits of each node per round of walks, float64 (n,); as `kernelne.walks.expected_visits`."""
@@ -192,41 +199,52 @@ class _Trainer:
         counts = torch.zeros(n, dtype=torch.float64, device=self.device)
         rounds = min(config.walks_per_node, _COUNTED_ROUNDS)
         steps = torch.arange(config.walk_length, device=self.device)
-        for first in range(0, rounds * n, len(self.rows)):
-            count = min(len(self.rows), rounds * n - first)
+        for first in range(0, rounds * n, self.lengths.shape[1]):
+            count = min(self.lengths.shape[1], rounds * n - first)
             self._sample(first, count, nothing)
-            walked = self.rows[:count, : config.walk_length][steps < self.lengths[:count, None]]
+            walked = self.rows[0, :count, : config.walk_length][steps < self.lengths[0, :count, None]]
             counts += torch.bincount(walked, minlength=n)
         return counts / rounds
 
-    def _sample(self, first: int, count: int, noise: Noise) -> None:
+    def _sample(self, first: int, count: int, noise: Noise, slot: int = 0) -> None:
+        """Put walks first … first + count − 1 and their negatives into a slot."""
         config = self.config
         sample_walks[(triton.cdiv(count, _SAMPLED_TOGETHER),)](
             self.graph.offsets, self.graph.neighbours, self.graph.thresholds, noise.keep, noise.other,
-            self.rows, self.lengths, self.seeds, first, count, self.n, self.side, 1 / config.p, 1 / config.q,
-            LENGTH=config.walk_length, N_SHARED=config.shared_negatives, WEIGHTED=self.graph.weighted,
-            SECOND_ORDER=not config.p == config.q == 1.0, BLOCK=_SAMPLED_TOGETHER,
+            self.rows[slot], self.lengths[slot], self.seeds, first, count, self.n, self.side, 1 / config.p,
+            1 / config.q, LENGTH=config.walk_length, N_SHARED=config.shared_negatives,
+            WEIGHTED=self.graph.weighted, SECOND_ORDER=not config.p == config.q == 1.0,
+            BLOCK=_SAMPLED_TOGETHER,
         )  # fmt: skip
 
-    def _train(self, first: int, count: int) -> None:
-        config = self.config
-        train_walks[(min(self.programs, count),)](
-            self.center, self.context, self.rows, self.lengths, self.mixture, self.sums, first, count,
-            float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
+    def _train(self, first: int, count: int, slot: int = 0) -> Any:
+        """Train on the walks of a slot, the first of which is number `first`; what the programs summed up."""
+        config, programs = self.config, min(self.programs, count)
+        train_walks[(programs,)](
+            self.center, self.context, self.rows[slot], self.lengths[slot], self.mixture, self.sums, first,
+            count, float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
             float(config.n_negative), config.window, **self.shape,
         )  # fmt: skip
+        return self.sums[:programs]
 
     def run(self, report: Report) -> Trained:
         size = n_sums(len(self.config.kernels))
-        for first, last in blocks(self.n_walks, _LARGEST_BLOCK):
-            self.mixture[1] = torch.from_numpy(self.course.coefficients.astype(np.float32))
-            self.sums.zero_()
-            self._sample(first, last - first, self.noise)
-            self._train(first, last - first)
-            sums = self.sums.to(torch.float64).sum(dim=0).cpu().numpy()[:size]
-            n_exploded = self._count_exploded() if last == self.n_walks else 0
-            report(last, self.n_walks, self.course.advance(first, last, sums, n_exploded))
-        return self.course.end(self.center.cpu().numpy(), self.context.cpu().numpy())
+        ranges = [*blocks(self.n_walks, _LARGEST_BLOCK), (self.n_walks, self.n_walks)]
+        self._sample(*_count(ranges[0]), self.noise)
+        for number, (here, coming) in enumerate(pairwise(ranges)):
+            self.mixture[1].copy_(torch.from_numpy(self.course.coefficients))
+            summed = self._train(*_count(here), number % 2).to("cpu", non_blocking=True)
+            done = torch.cuda.Event() if self.device.type == "cuda" else None
+            if done is not None:
+                done.record()
+            if coming[0] < coming[1]:  # the card samples on while the host thinks
+                self._sample(*_count(coming), self.noise, 1 - number % 2)
+            if done is not None:
+                done.synchronize()
+            sums = summed.numpy().sum(axis=0, dtype=np.float64)[:size]
+            n_exploded = self._count_exploded() if here[1] == self.n_walks else 0
+            report(here[1], self.n_walks, self.course.advance(*here, sums, n_exploded))
+        return self.course.end(_to_host(self.center), _to_host(self.context))
 
     def _count_exploded(self) -> int:
         limit = norm_limit(self.config)
@@ -238,7 +256,13 @@ def _shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
     """The constants that a training kernel is compiled for, found by trying on an H200."""
     columns = config.walk_length + config.shared_negatives
     one_tile = config.walk_length <= _ROWS and columns <= _COLUMNS
-    simple = len(config.kernels) == 1
+    layout: dict[str, Any] = {"WIDTH": min(max(triton.next_power_of_2(config.dim), 16), 32), "num_warps": 1}
+    if len(config.kernels) == 1:  # needs fewer registers
+        layout = {
+            "WIDTH": min(max(triton.next_power_of_2(config.dim), 16), 64),
+            "num_warps": 2,
+            "maxnreg": 168,
+        }
     return {
         "DIM": config.dim,
         "LENGTH": config.walk_length,
@@ -248,13 +272,40 @@ def _shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
         "N_SUMS": triton.next_power_of_2(n_sums(len(config.kernels))),
         "ROWS": _ROWS,
         "COLUMNS": _COLUMNS,
-        "WIDTH": min(max(triton.next_power_of_2(config.dim), 16), _WIDEST),
         "INDEX": tl.int32 if n * config.dim < 2**31 else tl.int64,
         "PRECISION": "tf32" if on_gpu else "ieee",
         "SLOTS": _COLUMNS if one_tile and on_gpu else 0,
         "LINES": triton.next_power_of_2(triton.cdiv(config.dim, 32)),
-        **({"num_warps": 2, "num_stages": 1, "maxnreg": 168 if simple else None} if on_gpu else {}),
+        "num_stages": 1,
+        **layout,
     }
+
+
+def _count(walks: tuple[int, int]) -> tuple[int, int]:
+    """First walk and number of walks, from first and last."""
+    return walks[0], walks[1] - walks[0]
+
+
+def _to_host(table: Any) -> NDArray[np.float32]:
+    """A table in the host's memory; large ones by several threads, as one is slower than the bus."""
+    if table.device.type == "cpu" or table.nbytes < _WORTH_THREADS:
+        return np.asarray(table.cpu().numpy())
+    host = np.empty(tuple(table.shape), np.float32)
+    parts = np.linspace(0, len(table), _COPYING_THREADS + 1).astype(int)
+
+    def copy(part: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream(table.device)):
+            rows = max(_STAGED_BYTES // (4 * table.shape[1]), 1)
+            staged = torch.empty((rows, table.shape[1]), dtype=torch.float32, pin_memory=True)
+            for first in range(parts[part], parts[part + 1], rows):
+                last = min(first + rows, parts[part + 1])
+                staged[: last - first].copy_(table[first:last])
+                host[first:last] = staged[: last - first].numpy()
+
+    torch.cuda.synchronize(table.device)
+    with ThreadPoolExecutor(_COPYING_THREADS) as pool:
+        list(pool.map(copy, range(_COPYING_THREADS)))
+    return host
 
 
 def alias_table(weights: Any) -> Noise:
@@ -272,8 +323,9 @@ def alias_table(weights: Any) -> Noise:
     keep = torch.ones_like(share)
     other = torch.arange(n, device=weights.device)
     if poor.numel() and rich.numel():
-        before = lack - (1.0 - share[poor])
-        server = torch.searchsorted(give, before, right=True).clamp_(max=rich.numel() - 1)
+        # Exactly the sums that `last` is found by: a tie must not name another giver there.
+        before = torch.cat([lack.new_zeros(1), lack[:-1]])
+        server = torch.searchsorted(give, before).clamp_(max=rich.numel() - 1)
         keep[poor] = share[poor]
         other[poor] = rich[server]
         last = torch.searchsorted(lack, give, right=True)
@@ -290,7 +342,10 @@ def alias_table(weights: Any) -> Noise:
 def train(
     graph: Any, config: TrainingConfig, report: Report = lambda done, total, loss: None, device: Any = None
 ) -> Trained:
-    """Train on `graph`; `report(walks done, walks in all, loss per pair)` is called after every block."""
+    """Train on `graph`; `report(walks done, walks in all, loss per pair)` is called after every block.
+
+    A graph that is on the device already (`to_device`) may be given too.
+    """
     device = find_device() if device is None else device
     with torch.no_grad():
         return _Trainer(graph, config, device).run(report)

@@ -98,17 +98,18 @@ def _mixture(
     at = tl.arange(0, N_SUMS)
     value = tl.zeros_like(D)
     slope = tl.zeros_like(D)
+    values = ()
     for a in tl.static_range(N_KERNELS):
         sigma, c = tl.load(mixture + a), tl.load(mixture + N_KERNELS + a)
         k, dk = _evaluate(KINDS[a], D, sigma)
         value += c * k
         slope += c * dk
         if LEARNED:
+            values = values + (k,)  # type: ignore[assignment]  # noqa: RUF005  (all Triton knows)
             weighed = weights * k
             sums += tl.where(at == 2 + a, tl.sum(tl.sum(weighed * targets, axis=1), axis=0), 0.0)
             for b in tl.static_range(a + 1):
-                other, _ = _evaluate(KINDS[b], D, tl.load(mixture + b))
-                product = tl.sum(tl.sum(weighed * other, axis=1), axis=0)
+                product = tl.sum(tl.sum(weighed * values[b], axis=1), axis=0)
                 sums += tl.where(at == 2 + N_KERNELS + a * N_KERNELS + b, product, 0.0)
     return value, slope, sums
 
@@ -174,8 +175,8 @@ def train_walks(
 ) -> None:
     """Train on `count` walks of `rows`, shared out between the programs; `first` is the number of the first.
 
-    all_sums (programs × N_SUMS) is added to: pairs, loss, moments. The tables are read WIDTH columns at a
-    time, once for the distances and once more, from the cache, for the steps: fewer registers leave room for
+    all_sums (programs × N_SUMS) gets each program's pairs, loss and moments. The tables are read WIDTH
+    columns at a time, once for the distances and once more, from the cache, for the steps: fewer registers leave room for
     more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids,
     LINES cache lines each) are brought nearer.
     """
@@ -222,7 +223,7 @@ def train_walks(
                     center_squares += B * B
                     context_squares += C * C
                 norms = tl.sum(context_squares, axis=1)[:, None] + tl.sum(center_squares, axis=1)[None, :]
-                D = tl.maximum(norms - 2.0 * gram, 0.0)
+                D = tl.maximum(norms - 2.0 * gram, 0.0, propagate_nan=tl.PropagateNan.ALL)
 
                 if SLOTS > 0:
                     _prefetch(context, ids, DIM, LINES)
@@ -258,4 +259,4 @@ def train_walks(
         w += tl.num_programs(0)
     there = all_sums + program * N_SUMS + at
     sums += tl.where(at == 0, tl.sum(counts, axis=0), 0.0) + tl.where(at == 1, tl.sum(losses, axis=0), 0.0)
-    tl.store(there, tl.load(there) + sums)
+    tl.store(there, sums)

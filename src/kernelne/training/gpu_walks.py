@@ -1,7 +1,8 @@
 """Walks and negatives on the GPU, in Triton: the walks of `kernelne.walks`, draw for draw.
 
-The generator is the same, so an unweighted graph gives the very walks of the CPU. Weights are rounded to 32
-bits in another order of sums, so that a weighted walk may now and then take another edge.
+The generator is the same, so an unweighted graph gives the very walks of the CPU, but for the rare step that p
+and q make hard to draw. Weights are rounded to 32 bits in another order of sums, so that a weighted walk may
+now and then take another edge.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LOW = tl.constexpr(0xFFFFFFFF)
 _UNIT = tl.constexpr(2.0**-32)
 _START, _STEP, _NOISE = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 _FEISTEL_ROUNDS = tl.constexpr(6)
-_MAX_REJECTIONS = tl.constexpr(64)
+_MAX_REJECTIONS = tl.constexpr(4096)
 
 
 @triton.jit
@@ -138,7 +139,8 @@ def _second_order(
 ) -> tl.tensor:
     """Positions of the next edges of node2vec walks, by rejection; see `kernelne.walks._second_order`.
 
-    Where all darts miss, the last one counts: one walk in a million at the most extreme p and q.
+    The CPU scans all neighbours after 64 misses; here one walk would keep 127 waiting, and throws on. Where
+    all darts miss, which takes a p and a q beyond 1000, the last one counts.
     """
     counter = step.to(tl.uint64) << 32
     ceiling = tl.maximum(inverse_q, 1.0)
