@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TORCH := $(VENV)/.torch
 BENCH := .venv-bench
 UV := $(shell command -v uv 2>/dev/null)
 # $(call install,ENVIRONMENT,PACKAGES)
@@ -12,7 +13,7 @@ else
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
 endif
 
-.PHONY: demo test check bench paper paper-quick clean
+.PHONY: demo test test-gpu check bench paper paper-quick clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kernelne needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -24,8 +25,21 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/kernelne demo --output demo --overwrite
 
-test: $(STAMP)
+# Where torch for the CPU is to be had nowhere, the tests of the GPU's kernels are skipped.
+TORCH_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --group gpu-tests
+$(TORCH): $(STAMP)
+	$(BIN)/python -c 'import torch, triton' 2>/dev/null \
+	    || $(TORCH_INSTALL) 2>/dev/null \
+	    || $(TORCH_INSTALL) --extra-index-url https://download.pytorch.org/whl/cpu --retries 1 --timeout 15 \
+	    || { echo "no torch for the CPU: the tests of the GPU's kernels will be skipped" >&2; exit 0; } \
+	    && touch $@
+
+test: $(STAMP) $(TORCH)
 	$(BIN)/python -m pytest
+
+# On a machine with a card, by any Python that has pytest, NumPy, SciPy, torch and Triton.
+test-gpu:
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/training/test_gpu_device.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

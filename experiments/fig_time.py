@@ -45,7 +45,9 @@ def render(store: Store, exponents: tuple[int, ...], repeats: int) -> list[Secti
             if len(seconds) > 1:
                 slope = float(np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0])
             rows.append([model, *(number(seconds.get(n)) for n in found), number(slope, 2)])
-        axes[0, 0].set(xscale="log", yscale="log", xlabel="nodes", ylabel="seconds, one thread")
+        if any(results):
+            axes[0, 0].set(xscale="log", yscale="log")
+        axes[0, 0].set(xlabel="nodes", ylabel="seconds, one thread")
         axes[0, 0].legend()
     text = (
         f"{image}\n\nSeconds of `fit` on one thread, median of {repeats}, walks included, compilation not. "

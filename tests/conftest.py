@@ -1,7 +1,9 @@
-"""Fixtures for all tests, and a Numba cache that no earlier run has written to.
+"""Fixtures for all tests, a Numba cache that no earlier run has written to, and Triton's interpreter.
 
 Numba's disk cache goes stale without a word when an inlined module changes and its caller's file does not, so
 every session compiles anew. To iterate faster set KERNELNE_TEST_CACHE to a folder that is kept.
+
+`pytest -m gpu` runs the tests that need a card, and needs no Numba; other runs interpret Triton's kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if "numba" in sys.modules:
     raise RuntimeError("numba was imported before tests/conftest.py could give it a fresh cache folder")
@@ -27,9 +29,15 @@ import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne.graph import Graph
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
 
 Array = NDArray[np.float64]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("markexpr") != "gpu":
+        os.environ["TRITON_INTERPRET"] = "1"  # read once, when triton is imported
 
 
 class GradientCheck(Protocol):
@@ -82,6 +90,8 @@ class MakeGraph(Protocol):
 
 def _random_graph(seed: int, n: int, *, directed: bool, weighted: bool, density: float = 0.4) -> Graph:
     """n nodes, about density · n edges a node, self-loops too; sparse graphs leave nodes isolated."""
+    from kernelne.graph import Graph
+
     rng = np.random.default_rng(seed)
     matrix = np.where(rng.random((n, n)) < density, rng.uniform(0.05, 4.0, (n, n)), 0.0)
     matrix = matrix if directed else np.triu(matrix) + np.triu(matrix, 1).T
@@ -97,6 +107,8 @@ def random_graph() -> MakeGraph:
 @pytest.fixture(scope="session")
 def two_cliques() -> Graph:
     """Nodes 0–4 and 5–9 all joined, one edge between the two, node 10 alone."""
+    from kernelne.graph import Graph
+
     edges = [(i + s, j + s) for s in (0, 5) for i in range(5) for j in range(i)] + [(4, 5)]
     sources, targets = np.array(edges).T
     return Graph.from_edges(sources, targets, nodes=np.arange(11))
@@ -105,5 +117,7 @@ def two_cliques() -> Graph:
 @pytest.fixture(scope="session")
 def ring() -> Graph:
     """64 nodes, each joined to its two next neighbours on either side."""
+    from kernelne.graph import Graph
+
     nodes = np.arange(64)
     return Graph.from_edges(np.tile(nodes, 2), np.concatenate([(nodes + 1) % 64, (nodes + 2) % 64]))

@@ -696,3 +696,11 @@ def test_the_fault_of_a_late_line_is_found(tmp_path):
 def test_numba_is_not_needed():
     code = "import sys, kernelne.embedding; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("suffix", formats())
+def test_names_that_are_not_utf8(tmp_path, suffix):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9" + suffix.encode())
+    Embedding([[1.0, 2.0], [3.0, 4.0]], ["a", "b"]).save(path)
+    assert Embedding.load(path)["b"].tolist() == [3.0, 4.0]

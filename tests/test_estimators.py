@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,7 +11,16 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, ParameterError
+from kernelne import (
+    Embedding,
+    Graph,
+    InputError,
+    KernelNE,
+    KernelneError,
+    MissingDependencyError,
+    MKernelNE,
+    ParameterError,
+)
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
 FAST = {"dim": 5, "walks_per_node": 3, "n_threads": 1, "random_state": 3}
@@ -89,6 +100,9 @@ def test_not_fitted(model):
         ({"deterministic": 1}, ["deterministic=1"]),
         ({"random_state": "seed"}, ["random_state='seed'"]),
         ({"random_state": -1}, ["random_state=-1"]),
+        ({"backend": "tpu"}, ["backend='tpu'", "cpu, gpu"]),
+        ({"backend": None}, ["backend=None", "cpu, gpu"]),
+        ({"backend": "gpu", "deterministic": True}, ["deterministic=True", "backend='cpu'"]),
     ],
 )
 @pytest.mark.parametrize("model", MODELS)
@@ -98,6 +112,26 @@ def test_bad_parameters_are_told_at_fit(model, params, words):
         model.fit(EDGES)
     assert all(word in str(caught.value) for word in words)
     assert not hasattr(model, "embedding_")
+
+
+@pytest.mark.parametrize("package", ["torch", "triton"])
+def test_a_gpu_needs_packages_of_its_own(monkeypatch, package):
+    for module in ("gpu", "gpu_loop", "gpu_walks"):
+        monkeypatch.delitem(sys.modules, f"kernelne.training.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    for action in ("fit", "check"):
+        with pytest.raises(MissingDependencyError) as caught:
+            getattr(KernelNE(backend="gpu", **FAST), action)(EDGES)
+        assert str(caught.value) == "this needs torch and triton: pip install 'kernelne[gpu]'"
+
+
+def test_without_a_gpu_it_is_said_so(monkeypatch):
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    pytest.importorskip("triton", exc_type=ImportError)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(KernelneError, match=r"no CUDA GPU is visible.*use backend='cpu'") as caught:
+        KernelNE(backend="gpu", **FAST).fit(EDGES)
+    assert "\n" not in str(caught.value)
 
 
 def test_bad_kernels_are_told_at_fit():

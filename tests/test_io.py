@@ -4,6 +4,7 @@ import errno
 import gzip
 import os
 import re
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -603,3 +604,16 @@ def test_write_graph_refuses(tmp_path):
     with pytest.raises(InputError, match="all ints or all strs"):
         write_graph(Graph.from_networkx(nx.Graph([((1, 2), 3)])), tmp_path / "h.txt")
     assert os.listdir(tmp_path) == ["g.txt"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("suffix", [b"", b".gz", b".zst"])
+def test_names_that_are_not_utf8(tmp_path, suffix):
+    name = os.fsencode(tmp_path) + b"/caf\xe9.csv" + suffix
+    graph = Graph.from_edges([0, 1], [1, 2], nodes=[2, 1, 0])
+    write_graph(graph, os.fsdecode(name))
+    nodes = os.fsencode(tmp_path) + b"/n\xe9.txt"
+    with open(nodes, "wb") as file:
+        file.write(b"2\n1\n0\n")
+    for decode in (lambda path: path, os.fsdecode):
+        assert read_graph(decode(name), nodes=decode(nodes)).fingerprint == graph.fingerprint

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +99,6 @@ def test_header(tmp_path):
         ("1 a\n\n# c\n2\n", 4, "2", "a node and its labels between blanks, ',' between several"),
         ("1 a\n2 b c\n", 2, "2 b c", "between blanks"),
         ("1,a\n2,b,c\n", 2, "2,b,c", "';' between several labels"),
-        ("1,a\n2,\n", 2, "2,", "a field is empty"),
         ("1,a\n,b\n", 2, ",b", "a field is empty"),
         ("1 a\n2 a,,b\n", 2, "2 a,,b", "a label before and after each ','"),
         ("node label\n1 a\n2 a,\n", 3, "2 a,", "a label before and after"),
@@ -136,9 +137,15 @@ def test_not_a_file_of_labels(tmp_path, monkeypatch):
         read_labels(_write(tmp_path, "1 a\n", "a.gz"))
     with pytest.raises(ParameterError, match="separator"):
         read_labels(_write(tmp_path, "1 a\n"), separator="||")
+    with pytest.raises(ParameterError, match="header='yes'"):
+        read_labels(_write(tmp_path, "1 a\n"), header="yes")
     monkeypatch.setattr("kernelne.labels._LARGEST", 8)
-    with pytest.raises(FileFormatError, match="3 different labels for 3 nodes"):
-        read_labels(_write(tmp_path, "1 a\n2 b\n3 c\n"))
+    names = read_labels(_write(tmp_path, "1 a\n2 b\n3 c\n"))
+    assert names.single.tolist() == [0, 1, 2]
+    for ask in (lambda: names.indicator, lambda: names.for_nodes([1, 2, 3])):
+        with pytest.raises(InputError, match="3 different labels for 3 nodes"):
+            ask()
+    assert names.for_nodes([3, 1], unknown="skip")[1].tolist() == [[False, False, True], [True, False, False]]
 
 
 def test_rows_follow_the_nodes_of_the_graph():
@@ -198,3 +205,40 @@ def test_labels_check_what_they_are_given():
     both = Labels([1], ["a", "b"], np.ones((1, 2), bool))
     assert repr(both) == "<Labels of 1 nodes, 2 classes, up to 2 a node>"
     assert _as_dict(pickle.loads(pickle.dumps(labels)))[2] == ["b"]
+
+
+def test_one_label_of_many_takes_little_memory():
+    n = 300_000
+    labels = Labels.from_values(np.arange(n), np.arange(n) // 2)  # a table of both would take 42 GiB
+    assert len(labels.classes) == n // 2
+    rows, codes = labels.single_for(np.arange(n)[::-1])
+    assert codes[rows == 0].tolist() == [n // 2 - 1]
+    assert repr(labels) == "<Labels of 300,000 nodes, 150,000 classes>"
+    with pytest.raises(InputError, match="150,000 different labels"):
+        labels.indicator  # noqa: B018
+
+
+def test_values_that_are_no_labels():
+    with pytest.raises(InputError, match=r"values\[1\] is None"):
+        Labels.from_values([1, 2], ["a", None])
+    with pytest.raises(InputError, match=r"shape \(1,\) for 2 nodes"):
+        Labels.from_values([1, 2], ["a"])
+
+
+def test_empty_cells_are_no_labels(tmp_path):
+    labels = read_labels(_write(tmp_path, 'node,label\nann,\nbob,x\ncem,""\ndora,y;x\n', "a.csv"))
+    assert _as_dict(labels) == {"bob": ["x"], "dora": ["x", "y"]}
+    with pytest.raises(FileFormatError, match=r"a.csv:3: .*'bob,;x'"):
+        read_labels(_write(tmp_path, "node,label\nann,\nbob,;x\n", "a.csv"))
+    with pytest.raises(FileFormatError, match="every node is empty"):
+        read_labels(_write(tmp_path, "ann,\nbob,\n", "a.csv"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@pytest.mark.parametrize("suffix", [b"", b".gz"])
+def test_names_that_are_not_utf8(tmp_path, suffix):
+    name = os.fsencode(tmp_path) + b"/caf\xe9.csv" + suffix
+    with open(name, "wb") as file:
+        file.write(gzip.compress(b"0,x\n") if suffix else b"0,x\n")
+    for path in (name, os.fsdecode(name)):
+        assert _as_dict(read_labels(path)) == {0: ["x"]}

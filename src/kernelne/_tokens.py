@@ -6,6 +6,7 @@ import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,9 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], in
         check_compressed(path, compression)
     filled = 0
     start = None
-    with pa.input_stream(os.fspath(path), compression=compression) as stream:
+    # Opened by Python: pyarrow takes no name that is not UTF-8.
+    with open(path, "rb", buffering=0) as file:
+        stream: Any = file if compression is None else pa.input_stream(file, compression=compression)
         while True:
             try:
                 size = stream.readinto(view[filled:BUFFER])
@@ -229,11 +232,12 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, weighted, as_text, out):  # type: ignore[no-untyped-def]
+def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_full, weighted, as_text, out):  # type: ignore[no-untyped-def]
     """Read the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 
     `line` lines came before; those below `first_line` are skipped, as are blank lines and comments. A line
-    must have `n_fields` fields (0: any number) of which the first `n_ids` are ids. `out` is (ids, weights,
+    must have `n_fields` fields (0: any number) of which the first `n_ids` are ids, the first
+    `n_full` of them not empty. `out` is (ids, weights,
     text, ends): ids (2, m) int64 if not `as_text`, else id i of column k is the bytes
     `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of edges, status, start of the
     line it stopped at, its number).
@@ -273,7 +277,7 @@ def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, weig
                     return count, NOT_INTEGER, begin, line
                 ids[k, count] = value
                 continue
-            if left == right and not quoted:
+            if left == right and not quoted and k < n_full:
                 return count, EMPTY_ID, begin, line
             size = ends[k, count]
             j = left

@@ -271,13 +271,13 @@ def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
     """The estimator an embedding was made with, seed and threads left open; None if it does not say."""
     model = {"KernelNE": KernelNE, "MKernelNE": MKernelNE}.get(str(provenance.get("model")))
     parameters = provenance.get("parameters")
-    if model is None or not isinstance(parameters, Mapping):
+    if model is None or not isinstance(parameters, Mapping) or "kernels" not in parameters:
         return None
     estimator: KernelNE | MKernelNE = model()
     known = estimator.get_params().keys() - {"n_threads"}
     estimator.set_params(**{name: value for name, value in parameters.items() if name in known})
     if isinstance(estimator, KernelNE):
-        ((kernel, sigma),) = check_kernels(parameters.get("kernels", ()))
+        ((kernel, sigma),) = check_kernels(parameters["kernels"])
         estimator.set_params(kernel=kernel, sigma=sigma)
     return estimator
 

@@ -50,7 +50,7 @@ class _Layout:
 
 
 def read_graph(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str],
     *,
     directed: bool = False,
     header: bool | None = None,
@@ -83,13 +83,15 @@ def read_graph(
         lines, " " is runs of blanks.
     drop_self_loops: leave edges from a node to itself out.
     """
+    path = os.fsdecode(path)
     given = _sniff.read_separator(separator)
     _check_suffix(path)
     sample = _sample(path)
     layout = _edge_layout(path, sample, given, header, weighted) if sample else None
     ids: Any = None
     node_layout = None
-    if isinstance(nodes, str | os.PathLike):
+    if isinstance(nodes, str | bytes | os.PathLike):
+        nodes = os.fsdecode(nodes)
         node_layout = _node_layout(_sample(nodes), given, header, layout)
     elif nodes is not None:
         ids = read_ids(nodes, "nodes")
@@ -160,7 +162,10 @@ def write_graph(graph: Graph, path: str | os.PathLike[str], overwrite: bool = Fa
         )
     with atomic_output(path, overwrite) as temporary:
         blocks = _edge_lines(graph, labels, separator)
-        with pa.output_stream(str(temporary), compression=compression) as out:
+        with (
+            open(temporary, "wb") as file,  # by Python: pyarrow takes no name that is not UTF-8
+            pa.output_stream(file, compression=compression) as out,
+        ):
             for number, lines in enumerate(blocks):
                 if number == 0:
                     first_two = [
@@ -302,7 +307,7 @@ def _read_columns(
         _tokens.check_text(path, buffer, start, stop, line)
         count, status, position, line = _tokens.scan(
             buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields, layout.n_ids,
-            layout.weighted, as_text, (ids, weights, text, ends),
+            layout.n_ids, layout.weighted, as_text, (ids, weights, text, ends),
         )  # fmt: skip
         if status == _tokens.NOT_INTEGER:
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -29,57 +28,75 @@ _LABEL_NAMES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Labels:
     """Which nodes have which labels.
 
     nodes      (n,) ids, all different, in the order of the file: int64, or objects (str)
     classes    (K,) their names, ascending: int64 if all are plain integers, else objects (str)
-    indicator  (n, K) bool, read-only: whether node i has class j; no row is empty
+    indicator  (n, K) bool, read-only: whether node i has class j; no row is empty. Made when asked for
     """
 
-    nodes: NDArray[Any]
-    classes: NDArray[Any]
-    indicator: NDArray[np.bool_]
-
-    def __post_init__(self) -> None:
-        checked = {"nodes": node_array(self.nodes), "classes": node_array(self.classes)}
-        indicator = np.asarray(self.indicator)
-        shape = len(checked["nodes"]), len(checked["classes"])
-        if indicator.shape != shape or indicator.dtype != bool:
+    def __init__(self, nodes: Any, classes: Any, indicator: Any) -> None:
+        table = np.asarray(indicator)
+        shape = len(nodes), len(classes)
+        if table.shape != shape or table.dtype != bool:
             raise InputError(
-                f"indicator: bool of shape {shape} is needed, given {indicator.dtype} of {indicator.shape}"
+                f"indicator: bool of shape {shape} is needed, given {table.dtype} of {table.shape}"
             )
-        if len(empty := np.flatnonzero(~indicator.any(axis=1))):
-            node = checked["nodes"].tolist()[empty[0]]
-            raise InputError(f"the node {node!r} has no label: leave it out")
-        for name in checked:
-            if len(set(checked[name].tolist())) < len(checked[name]):
-                raise InputError(f"{name}: one comes more than once; give each once")
-        for name, array in (checked | {"indicator": indicator}).items():
-            array = array.view()
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        self._store(nodes, classes, *table.nonzero())
 
     @classmethod
     def from_values(cls, nodes: Any, values: Any) -> Labels:
         """One label a node: `values[i]`, an int or a str, is that of `nodes[i]`."""
-        classes, codes = np.unique(np.asarray(values), return_inverse=True)
-        return cls(nodes, classes, codes[:, None] == np.arange(len(classes)))
+        given = np.asarray(values)
+        if given.dtype == object and (empty := np.flatnonzero(given == np.array(None))).size:
+            raise InputError(f"values[{empty[0]}] is None: leave nodes without a label out")
+        classes, codes = np.unique(given, return_inverse=True)
+        if given.shape != (len(nodes),):
+            raise InputError(f"values: shape {given.shape} for {len(nodes)} nodes: give one a node")
+        return cls._from_pairs(nodes, classes, np.arange(len(codes)), codes)
+
+    @classmethod
+    def _from_pairs(cls, nodes: Any, classes: Any, owners: NDArray[Any], columns: NDArray[Any]) -> Labels:
+        """Node `owners[k]` has class `columns[k]`; pairs come in any order, and more than once."""
+        made = cls.__new__(cls)
+        pairs = np.unique(owners.astype(np.int64) * max(1, len(classes)) + columns)
+        made._store(nodes, classes, *np.divmod(pairs, max(1, len(classes))))
+        return made
+
+    def _store(self, nodes: Any, classes: Any, owners: NDArray[Any], columns: NDArray[Any]) -> None:
+        """Pairs in order of nodes: they take memory for the labels there are, not for all there could be."""
+        self.nodes, self.classes = node_array(nodes).view(), node_array(classes).view()
+        self._owners, self._columns = owners, columns
+        counts = np.bincount(owners, minlength=len(self.nodes))
+        if len(empty := np.flatnonzero(counts == 0)):
+            node = self.nodes.tolist()[empty[0]]
+            raise InputError(f"the node {node!r} has no label: leave it out")
+        for name in ("nodes", "classes"):
+            array = getattr(self, name)
+            if len(set(array.tolist())) < len(array):
+                raise InputError(f"{name}: one comes more than once; give each once")
+            array.flags.writeable = False
+        self._most = int(counts.max(initial=0))
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        several = "" if self.single is not None else f", up to {self.indicator.sum(axis=1).max()} a node"
+        several = "" if self._most <= 1 else f", up to {self._most} a node"
         return f"<Labels of {len(self):,} nodes, {len(self.classes):,} classes{several}>"
 
     @cached_property
+    def indicator(self) -> NDArray[np.bool_]:
+        """(n, K) bool, read-only; InputError where it would be larger than 4 GiB."""
+        table = self._rows(np.arange(len(self)))
+        table.flags.writeable = False
+        return table
+
+    @property
     def single(self) -> NDArray[np.int64] | None:
         """(n,) int64 positions in `classes` if every node has one label, else None."""
-        if (self.indicator.sum(axis=1) != 1).any():
-            return None
-        return np.asarray(self.indicator.argmax(axis=1), np.int64)
+        return self._columns.astype(np.int64) if self._most <= 1 else None
 
     def for_nodes(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The rows of `nodes` that have labels, (m,) int64 ascending, and their indicator, (m, K) bool.
@@ -88,6 +105,37 @@ class Labels:
         or is left out too if `unknown` is "skip". Where one side has integers and the other strings, they are
         compared as text.
         """
+        rows, mine = self._match(nodes, unknown)
+        return rows, self._rows(mine)
+
+    def single_for(
+        self, nodes: Any, *, unknown: str = "error"
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `for_nodes`, but (m,) int64 positions in `classes`; InputError if a node has several labels."""
+        rows, mine = self._match(nodes, unknown)
+        if (np.bincount(self._owners)[mine] > 1).any():
+            raise InputError("some nodes have several labels: to compare, each needs one")
+        codes = np.zeros(len(self), np.int64)
+        codes[self._owners] = self._columns
+        return rows, codes[mine]
+
+    def _rows(self, mine: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(m, K) bool, the classes of the nodes `mine` (m,), all different."""
+        n, n_classes = len(mine), len(self.classes)
+        if n * n_classes > _LARGEST:
+            raise InputError(
+                f"{n_classes:,} different labels for {n:,} nodes: too many for a table of both; are these "
+                "labels, or names?"
+            )
+        place = np.full(len(self), -1)
+        place[mine] = np.arange(n)
+        rows = place[self._owners]
+        table = np.zeros((n, n_classes), np.bool_)
+        table[rows[rows >= 0], self._columns[rows >= 0]] = True
+        return table
+
+    def _match(self, nodes: Any, unknown: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of `nodes` that have labels, ascending, and where these nodes are among ours."""
         if unknown not in ("error", "skip"):
             raise ParameterError("unknown", unknown, "must be 'error' or 'skip'")
         nodes = node_array(nodes)
@@ -105,17 +153,18 @@ class Labels:
                 nodes,
             )
         order = np.argsort(rows, kind="stable")[len(missing) :]
-        return rows[order].astype(np.int64), self.indicator[order]
+        return rows[order].astype(np.int64), order
 
 
 def read_labels(
-    path: str | os.PathLike[str], *, header: bool | None = None, separator: str | None = None
+    path: str | bytes | os.PathLike[str], *, header: bool | None = None, separator: str | None = None
 ) -> Labels:
     """Read the labels of nodes: on each line a node and its label, or several labels with commas between.
 
     The file is UTF-8 text, compressed if its name ends in .gz or .zst. Node and labels stand between tabs,
     blanks, semicolons or commas; where it is commas, several labels have semicolons between them. A node may
-    also have a line for each of its labels. Blank lines and lines that start with # or % are skipped.
+    also have a line for each of its labels; one that has none (`ann,`) is left out. Blank lines and lines
+    that start with # or % are skipped.
 
     Node ids are read as `read_graph` reads them: integers if all are, else strings; so are the labels.
 
@@ -126,6 +175,9 @@ def read_labels(
     separator: the character between node and labels, or tab, comma, semicolon or space; None finds it from
         the first lines and, for blanks and commas, from the name: a .csv has commas.
     """
+    path = os.fsdecode(path)
+    if header not in (None, True, False):
+        raise ParameterError("header", header, "must be True, False or None")
     mark = _sniff.read_separator(separator)
     sample = list(islice(_data_lines(path), _SAMPLE))
     if not sample:
@@ -137,26 +189,27 @@ def read_labels(
     first_line = sample[0][0] + header
     nodes, lists = _read_columns(path, mark, first_line)
     if not len(nodes):
-        raise FileFormatError(path, "no labels in the file: its one line was taken for a header")
+        raise FileFormatError(
+            path,
+            "no labels in the file: its one line was taken for a header, header=False (--no-labels-header) reads it",
+        )
+    given = np.flatnonzero(pc.not_equal(lists, "").to_numpy(zero_copy_only=False))
+    if not len(given):
+        raise FileFormatError(path, "no labels in the file: the cell of every node is empty")
+    nodes, lists = nodes.take(pa.array(given)), lists.take(pa.array(given))
     split = pc.split_pattern(lists, _joint(mark))
     owners = pc.list_parent_indices(split).to_numpy()
     names = pc.utf8_trim_whitespace(pc.list_flatten(split))
     empty = pc.index(names, pa.scalar("", pa.large_string())).as_py()
     if empty >= 0:
-        line, raw = next(islice(_data_lines(path, first_line), int(owners[empty]), None))
+        line, raw = next(islice(_data_lines(path, first_line), int(given[owners[empty]]), None))
         expected = f"expected a label before and after each {_joint(mark)!r}"
         raise FileFormatError(path, expected, line=line, text=_tokens.text_of(raw))
     ids, rows = _encode(nodes)
     classes, columns = _encode(names)
     order = np.argsort(classes, kind="stable")
     ranks = np.argsort(order)
-    if len(ids) * len(classes) > _LARGEST:
-        raise FileFormatError(
-            path, f"{len(classes):,} different labels for {len(ids):,} nodes: are these labels, or names?"
-        )
-    indicator = np.zeros((len(ids), len(classes)), np.bool_)
-    indicator[rows[owners], ranks[columns]] = True
-    return Labels(ids, classes[order], indicator)
+    return Labels._from_pairs(ids, classes[order], rows[owners], ranks[columns])
 
 
 def _comparable(nodes: NDArray[Any]) -> Any:
@@ -227,7 +280,7 @@ def _read_columns(path: str | os.PathLike[str], mark: int, first_line: int) -> t
     for buffer, start, stop in _tokens.chunks(path):
         _tokens.check_text(path, buffer, start, stop, line)
         count, status, position, line = _tokens.scan(
-            buffer, start, stop, line, first_line, mark, 2, 2, False, True, out
+            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out
         )
         if status != _tokens.OK:
             raise _line_error(path, status, mark, line, _tokens.text_at(buffer, position))

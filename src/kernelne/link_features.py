@@ -1,8 +1,8 @@
 """What is known of a pair of nodes from a graph and its embedding, as a row of numbers.
 
-Every number is taken relative to its graph: logarithms less their mean, distances in units of the spread of
-the vectors; and `LinkFeatures.table` standardises it by the graph's own random pairs, so that what was
-learned on a graph with edges held out carries over to the whole one.
+Distances, degrees and norms are taken relative to the graph and standardised by its own random pairs, so that
+what was learned on a graph with edges held out carries over to the whole one. Counts of shared neighbours and
+paths stay as they are: in a large graph hardly a random pair has any, which would be no measure for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.embedding import Embedding
-from kernelne.evaluation.links import control_scores
+from kernelne.evaluation.links import common_neighbours, loopless_degrees
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
 
@@ -44,46 +44,47 @@ class LinkFeatures:
         self.mixture = None
         if self.context is not None and embedding.kernels and embedding.coefficients is not None:
             self.mixture = list(zip(embedding.kernels, embedding.coefficients, strict=True))
-        self.spread = float(self.center.var(axis=0).sum()) or 1.0
+        self.spread = float(self.center.var(axis=0, dtype=np.float64).sum()) or 1.0
         self.means = _neighbour_means(graph, self.center)
-        degrees = np.log1p(graph.degrees.astype(np.float64))
+        self.n_neighbours = loopless_degrees(graph)
+        degrees = np.log1p(self.n_neighbours.astype(np.float64))
         self.degrees = degrees - degrees.mean()
-        self.norms = np.square(self.center).sum(axis=1) / self.spread
-        raw, closeness = self._raw(reference)
-        self.middle, self.scale = raw.mean(axis=0), raw.std(axis=0)
-        self.scale[self.scale == 0] = 1.0
+        self.norms = np.einsum("ij,ij->i", self.center, self.center, dtype=np.float64) / self.spread
+        relative, _, closeness = self._numbers(reference)
+        self.middle, self.scale = relative.mean(axis=0), relative.std(axis=0)
+        self.scale[self.scale <= 1e-9 * (1.0 + np.abs(self.middle))] = 1.0
         self.unit = float(closeness.std()) or 1.0
 
+    def tables(self, pairs: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
+        """Tables (rows, columns) of pairs (k, 2), block by block: the numbers, and last the prior."""
+        for first in range(0, len(pairs), _BLOCK):
+            block = pairs[first : first + _BLOCK]
+            relative, counts, closeness = self._numbers(block)
+            prior = closeness / self.unit
+            if self.by_degree:
+                prior = prior + self.degrees[block[:, 0]] + self.degrees[block[:, 1]]
+            table = np.column_stack([(relative - self.middle) / self.scale, counts, prior])
+            yield table.round(
+                9
+            )  # so that (u, v) and (v, u), summed in another order, fall into the same leaf
+
     def table(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(k, columns) of pairs (k, 2): standardised numbers, and last the prior."""
-        blocks = [self._block(pairs[i : i + _BLOCK]) for i in range(0, len(pairs), _BLOCK)]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.middle.size + 1))
+        """The tables of at least one pair in one."""
+        return np.concatenate(list(self.tables(pairs)))
 
-    def _block(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        raw, closeness = self._raw(pairs)
-        prior = closeness / self.unit
-        if self.by_degree:
-            prior = prior + self.degrees[pairs[:, 0]] + self.degrees[pairs[:, 1]]
-        return np.column_stack([(raw - self.middle) / self.scale, prior])
-
-    def _raw(self, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Numbers (k, columns) in their own units, and closeness (k,): the mean of three log distances."""
-        parts = [self._numbers(pairs[i : i + _BLOCK]) for i in range(0, len(pairs), _BLOCK)]
-        raw, closeness = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return raw, closeness
-
-    def _numbers(self, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _numbers(
+        self, pairs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Numbers to be standardised, counts, and closeness (k,): less the mean of the log distances."""
         u, v = pairs.T
         distances = {name: np.log(_NEAR + d / self.spread) for name, d in self._distances(u, v)}
         near = [distances[name] for name in ("centers", "context", "means") if name in distances]
         du, dv = self.degrees[u], self.degrees[v]
-        control = control_scores(self.graph, pairs)
-        common = control["common_neighbours"]
-        either = self.graph.degrees[u] + self.graph.degrees[v] - common
-        paths = _paths_of_three(
-            self.graph.offsets, self.graph.neighbours, u, v, np.argsort(u, kind="stable"), _LARGEST_HUB
-        )
-        columns = [
+        offsets, neighbours = self.graph.offsets, self.graph.neighbours
+        common, adamic_adar = common_neighbours(offsets, neighbours, self.n_neighbours, pairs)
+        either = self.n_neighbours[u] + self.n_neighbours[v] - common
+        paths = _paths_of_three(offsets, neighbours, u, v, np.argsort(u, kind="stable"), _LARGEST_HUB)
+        relative = [
             *distances.values(),
             du + dv,
             du * dv,
@@ -91,14 +92,15 @@ class LinkFeatures:
             np.minimum(du, dv),
             np.minimum(self.norms[u], self.norms[v]),
             np.maximum(self.norms[u], self.norms[v]),
-            np.log1p(common),
-            np.log1p(control["adamic_adar"]),
-            common / np.maximum(either, 1.0),
-            np.log1p(paths),
         ]
         if self.mixture is not None:
-            columns.append(self._affinity(u, v))
-        return np.column_stack(columns).astype(np.float64), -np.mean(near, axis=0)
+            relative.append(self._affinity(u, v))
+        counts = [np.log1p(common), np.log1p(adamic_adar), common / np.maximum(either, 1.0), np.log1p(paths)]
+        return (
+            np.column_stack(relative).astype(np.float64),
+            np.column_stack(counts),
+            -np.asarray(np.mean(near, axis=0, dtype=np.float64)),
+        )
 
     def _distances(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
         """Squared distances of the ends: to each other, to each other's neighbours, between neighbours."""
@@ -127,7 +129,7 @@ class LinkFeatures:
 
 def _squares(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     difference = a - b
-    return np.asarray(np.einsum("ij,ij->i", difference, difference))
+    return np.asarray(np.einsum("ij,ij->i", difference, difference, dtype=np.float64))
 
 
 def _neighbour_means(graph: Graph, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -142,22 +144,21 @@ def _neighbour_means(graph: Graph, vectors: NDArray[np.float32]) -> NDArray[np.f
 
 @cached()
 def _paths_of_three(offsets, neighbours, u, v, order, largest):  # type: ignore[no-untyped-def]
-    """For each pair the paths u – a – b – v, each weighed 1/√(degree of a · degree of b).
+    """For each pair the paths u – a – b – v over four nodes, each weighed 1/√(degree of a · degree of b).
 
-    `order` visits pairs of one u together: what two steps from u reach is found once for all of them.
+    Nodes of more than `largest` neighbours are passed over as a and as b. `order` visits pairs of one u
+    together: what two steps from u reach is found once for all of them.
     """
     n = offsets.size - 1
-    weights = np.zeros(n)
+    reached = np.zeros(n)  # Σ 1/√degree over the a between u and this node
     touched = np.empty(n, np.int64)
     paths = np.zeros(u.size)
-    last = -1
-    n_touched = 0
+    last, n_touched = -1, 0
     for i in order:
         if u[i] != last:
-            last = u[i]
             for t in range(n_touched):
-                weights[touched[t]] = 0.0
-            n_touched = 0
+                reached[touched[t]] = 0.0
+            last, n_touched = u[i], 0
             for e in range(offsets[last], offsets[last + 1]):
                 a = neighbours[e]
                 degree = offsets[a + 1] - offsets[a]
@@ -165,12 +166,21 @@ def _paths_of_three(offsets, neighbours, u, v, order, largest):  # type: ignore[
                     continue
                 for f in range(offsets[a], offsets[a + 1]):
                     b = neighbours[f]
-                    if weights[b] == 0.0:
+                    if b == a:
+                        continue
+                    if reached[b] == 0.0:
                         touched[n_touched] = b
                         n_touched += 1
-                    weights[b] += 1.0 / np.sqrt(degree)
-        for e in range(offsets[v[i]], offsets[v[i] + 1]):
+                    reached[b] += 1.0 / np.sqrt(degree)
+        end = v[i]
+        own_degree = offsets[end + 1] - offsets[end]
+        joined = False  # an edge u – v: then v itself is among the a, and is no step on the way to v
+        for e in range(offsets[end], offsets[end + 1]):
+            joined = joined or neighbours[e] == last
+        through_end = 1.0 / np.sqrt(own_degree) if joined and own_degree <= largest else 0.0
+        for e in range(offsets[end], offsets[end + 1]):
             b = neighbours[e]
-            if b != last and weights[b] > 0.0:
-                paths[i] += weights[b] / np.sqrt(offsets[b + 1] - offsets[b])
+            degree = offsets[b + 1] - offsets[b]
+            if b != last and b != end and degree <= largest and reached[b] > 0.0:
+                paths[i] += (reached[b] - through_end) / np.sqrt(degree)
     return paths

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -19,7 +20,8 @@ from kernelne.estimators import MKernelNE, estimator_of
 from kernelne.evaluation.communities import as_undirected, check_seed
 from kernelne.evaluation.link_splits import draw_non_edges, hide_edges
 from kernelne.evaluation.links import fit_towards
-from kernelne.graph import Graph
+from kernelne.graph import Graph, as_graph
+from kernelne.kernels import check_kernels
 from kernelne.link_features import LinkFeatures
 from kernelne.progress import Progress
 
@@ -31,6 +33,7 @@ _MOST_EMBEDDINGS = 3
 #: How firmly the weights are held to the prior, and how many held-out edges make the trees count half.
 _FIRMNESS = 30.0
 _HALF_TRUST = 500
+_TABLES = ("center", "context", "kernels", "coefficients")
 
 
 class LinkPredictor(BaseEstimator):  # type: ignore[misc]
@@ -41,13 +44,13 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     vectors contain the very link asked about. It scores the whole graph with the embedding given. The scorer
     joins a logistic regression, held to a prior (nearer is likelier, and so is a pair of higher degrees), and
     gradient boosted trees, which count the more the more edges were held out. Held out are only edges that
-    leave their ends connected; in a graph that is nearly a tree there are none, and the prior alone
-    decides.
+    leave their ends connected; where there are fewer than twenty, in a graph that is nearly a tree or has
+    under two hundred edges, the prior alone decides.
 
     Parameters
     ----------
     embedder: what embeds the graph with edges held out: an estimator with `fit` and `embedding_`. None takes
-        the model and parameters that the embedding's provenance names.
+        the model and parameters that the embedding's provenance names, on the CPU.
     holdout: share of the edges held out for each of at most three such embeddings.
     non_edges: what links are told from: "uniform", any pairs; or "degree", pairs with the degrees of links.
     random_state: an integer, or None for a new seed.
@@ -56,7 +59,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     n_held_out_: edges the scorer learned from; 0: the prior alone.
-    graph_, embedding_: what `fit` was given; links are predicted without regard to direction.
+    graph_, embedding_: what `fit` was given or made. Links are predicted without regard to direction.
 
     Examples
     --------
@@ -91,29 +94,38 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         if self.non_edges not in ("uniform", "degree"):
             raise ParameterError("non_edges", self.non_edges, 'must be "uniform" or "degree"')
         seed = secrets.randbits(32) if self.random_state is None else check_seed(self.random_state)
-        plain = as_undirected(graph)
-        if plain.n_edges == 0:
+        given = as_graph(graph)
+        if given.n_edges == 0:
             raise InputError("the graph has no edges: there is nothing to learn links from")
         if embedding is None:
-            embedding = self._embed(self.embedder or MKernelNE(), plain, seed)
-        embedding = _aligned(embedding, plain)
+            embedding = self._embed(MKernelNE() if self.embedder is None else self.embedder, given, seed)
+        embedding = _checked(embedding, given)
         rng = np.random.default_rng(seed)
-        self.graph_, self.embedding_ = plain, embedding
         embedder = self._embedder(embedding)
-        folds = self._folds(plain, embedder, rng, seed) if embedder is not None else []
-        self._features = self._features_of(plain, embedding, rng)
+        held_out = [] if embedder is None else self._hold_out(given, embedder, rng, seed)
+        # What only some of the embeddings carry would mean something else in each.
+        names = [n for n in _TABLES if all(getattr(e, n) is not None for e, *_ in [(embedding,), *held_out])]
+        folds = [
+            self._tell_apart(_only(made, names), rest, hidden, absent, rng)
+            for made, rest, hidden, absent in held_out
+        ]
+        self._features = self._features_of(given, _only(embedding, names), rng)
+        self.graph_, self.embedding_ = given, embedding
         self.n_held_out_ = sum(int(y.sum()) for _, y in folds)
         self._learn(folds, rng)
         self.classes_ = np.array([0, 1])
         return self
 
-    def predict_proba(self, pairs: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, pairs: Any) -> NDArray[np.float64]:
         """(k, 2) chances of no link and of a link, for pairs (k, 2) of node ids, were both equally common."""
         check_is_fitted(self, "n_held_out_")
-        given = np.asarray(pairs, dtype=None if len(np.shape(pairs)) == 2 else object)
-        if given.ndim != 2 or given.shape[1] != 2:
-            raise InputError(f"pairs: shape {given.shape}: give pairs of node ids, shape (k, 2)")
-        rows = np.column_stack([self.graph_.index_of(given[:, i]) for i in (0, 1)])
+        if isinstance(pairs, np.ndarray) and (pairs.ndim != 2 or pairs.shape[1] != 2):
+            raise InputError(f"pairs: shape {pairs.shape}: give pairs of node ids, shape (k, 2)")
+        ends = pairs.T if isinstance(pairs, np.ndarray) else _columns(pairs)
+        rows = np.column_stack([self.graph_.index_of(column) for column in ends]).reshape(-1, 2)
+        alone = np.flatnonzero(rows[:, 0] == rows[:, 1])
+        if alone.size:
+            raise InputError(f"pairs: number {alone[0]} is of node {ends[0][alone[0]]!r} with itself")
         return self._chances(rows)
 
     def recommend(self, node: Any, k: int = 10) -> tuple[NDArray[Any], NDArray[np.float64]]:
@@ -126,7 +138,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             raise ParameterError("k", k, "must be a whole number of at least 1")
         row = int(self.graph_.index_of([node])[0])
         others = np.ones(self.graph_.n_nodes, bool)
-        others[self.graph_.neighbours[self.graph_.offsets[row] : self.graph_.offsets[row + 1]]] = False
+        plain = self._features.graph
+        others[plain.neighbours[plain.offsets[row] : plain.offsets[row + 1]]] = False
         others[row] = False
         targets = np.flatnonzero(others)
         chances = self._chances(np.column_stack([np.full(targets.size, row), targets]))[:, 1]
@@ -151,14 +164,16 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _embed(self, embedder: Any, graph: Graph, seed: int) -> Embedding:
-        model = clone(embedder)
-        known = model.get_params()
-        model.set_params(
-            **{k: v for k, v in {"random_state": seed, "progress": self.progress}.items() if k in known}
-        )
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*have no edges")  # of edges held out
-            model.fit(graph)
+        try:
+            model = clone(embedder)
+            known = model.get_params()
+        except (TypeError, AttributeError):
+            raise ParameterError(
+                "embedder", embedder, "must be an estimator with fit and embedding_"
+            ) from None
+        wanted = {"random_state": seed, "progress": self.progress}
+        model.set_params(**{name: value for name, value in wanted.items() if name in known})
+        model.fit(graph)
         if hasattr(model, "to_embedding"):
             made: Embedding = model.to_embedding()
             return made
@@ -166,41 +181,56 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
 
     def _features_of(self, graph: Graph, embedding: Embedding, rng: np.random.Generator) -> LinkFeatures:
         reference = rng.integers(graph.n_nodes, size=(_REFERENCE, 2))
-        return LinkFeatures(graph, embedding, reference, by_degree=self.non_edges == "uniform")
+        return LinkFeatures(as_undirected(graph), embedding, reference, by_degree=self.non_edges == "uniform")
 
-    def _folds(
+    def _hold_out(
         self, graph: Graph, embedder: Any, rng: np.random.Generator, seed: int
-    ) -> list[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """Tables of held-out edges and of pairs without an edge, and which are edges, an embedding each."""
-        folds: list[tuple[NDArray[np.float64], NDArray[np.bool_]]] = []
-        for number in range(_MOST_EMBEDDINGS):
+    ) -> list[tuple[Embedding, Graph, NDArray[np.int64], NDArray[np.int64]]]:
+        """Embeddings of the graph with edges held out, that graph, those edges, and pairs without one."""
+        made: list[tuple[Embedding, Graph, NDArray[np.int64], NDArray[np.int64]]] = []
+        plain = as_undirected(graph)
+        while len(made) < _MOST_EMBEDDINGS and sum(len(hidden) for *_, hidden, _ in made) < _ENOUGH:
             rest, hidden = hide_edges(graph, self.holdout, rng)
+            hidden = rng.permutation(hidden)[:_MOST]
             if len(hidden) < _FEW:
                 break
-            hidden = rng.permutation(hidden)[:_MOST]
-            absent = draw_non_edges(graph, hidden, self.non_edges, rng)
-            made = self._embed(embedder, rest, seed + number + 1)
-            features = self._features_of(rest, _with_tables_of(self.embedding_, made), rng)
-            edges, others = features.table(hidden), features.table(absent)
-            folds.append((np.concatenate([edges, others]), np.arange(len(edges) + len(others)) < len(edges)))
-            if sum(y.sum() for _, y in folds) >= _ENOUGH:
+            try:
+                absent = draw_non_edges(plain, hidden, self.non_edges, rng)
+            except InputError:  # hardly a pair without an edge: nothing to tell links from
                 break
-        return folds
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*have no edges")  # told of the whole graph
+                embedding = self._embed(embedder, rest, seed + len(made) + 1)
+            made.append((embedding, rest, hidden, absent))
+        return made
+
+    def _tell_apart(
+        self,
+        embedding: Embedding,
+        graph: Graph,
+        edges: NDArray[np.int64],
+        others: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The table of edges held out of a graph and of other pairs, and which of its rows are edges."""
+        features = self._features_of(graph, embedding, rng)
+        table = features.table(np.concatenate([edges, others]))
+        return table, np.arange(len(table)) < len(edges)
 
     def _learn(
         self, folds: list[tuple[NDArray[np.float64], NDArray[np.bool_]]], rng: np.random.Generator
     ) -> None:
         """The weights of the regression, last but one the prior's, last the intercept; and the trees."""
-        width = self._features.middle.size + 2
-        weights = np.zeros(width)
+        graph = self._features.graph
+        weights = np.zeros(self._features.table(np.zeros((1, 2), np.int64)).shape[1] + 1)
         weights[-2] = 1.0
         self._trees: Any = None
         if not folds:
             # Half-way between links there are and random pairs: only the order of chances means something.
-            sources = np.repeat(np.arange(self.graph_.n_nodes), self.graph_.degrees)
+            sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
             some = rng.integers(sources.size, size=min(sources.size, _REFERENCE))
-            links = np.column_stack([sources[some], self.graph_.neighbours[some]]).astype(np.int64)
-            pairs = rng.integers(self.graph_.n_nodes, size=(_REFERENCE, 2))
+            links = np.column_stack([sources[some], graph.neighbours[some]]).astype(np.int64)
+            pairs = rng.integers(graph.n_nodes, size=(_REFERENCE, 2))
             weights[-1] = -np.mean([self._features.table(p)[:, -1].mean() for p in (links, pairs)])
             self._weights = weights
             return
@@ -217,47 +247,58 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         ).fit(X, y)
 
     def _chances(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        table = self._features.table(rows)
-        scores = table @ self._weights[:-1] + self._weights[-1]
-        if self._trees is not None and len(table):
+        scores = [self._score(table) for table in self._features.tables(rows)]
+        link = expit(np.concatenate([np.empty(0), *scores]))
+        return np.column_stack([1.0 - link, link])
+
+    def _score(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores: NDArray[np.float64] = table @ self._weights[:-1] + self._weights[-1]
+        if self._trees is not None:
             trust = self.n_held_out_ / (self.n_held_out_ + _HALF_TRUST)
             # Two opinions of the same evidence: their logits are averaged, not added.
             scores = (scores + trust * self._trees.decision_function(table)) / (1.0 + trust)
-        link = expit(scores)
-        return np.column_stack([1.0 - link, link])
+        return scores
 
 
-def _with_tables_of(given: Embedding, made: Embedding) -> Embedding:
-    """`made` without the tables that `given` lacks, so that both tell the same numbers of a pair."""
-    names = ("center", "context", "kernels", "coefficients")
-    return Embedding(
-        made.vectors,
-        made.nodes,
-        **{name: getattr(made, name) for name in names if getattr(given, name) is not None},
-    )
+def _columns(pairs: Any) -> list[list[Any]]:
+    """First and second of each pair of a list; ids stay as they are, tuples too."""
+    try:
+        rows = [tuple(pair) for pair in pairs]
+    except TypeError:
+        raise InputError(f"pairs: {pairs!r}: give pairs of node ids, [(id, id), …]") from None
+    bad = next((i for i, row in enumerate(rows) if len(row) != 2), None)
+    if bad is not None:
+        raise InputError(f"pairs: number {bad} is {rows[bad]!r}: give pairs of node ids, [(id, id), …]")
+    return [[row[0] for row in rows], [row[1] for row in rows]]
 
 
-def _aligned(embedding: Embedding, graph: Graph) -> Embedding:
+def _only(embedding: Embedding, names: list[str]) -> Embedding:
+    """An embedding with no other tables than these."""
+    return Embedding(embedding.vectors, embedding.nodes, **{name: getattr(embedding, name) for name in names})
+
+
+def _checked(embedding: Any, graph: Graph) -> Embedding:
     """The embedding with its rows in the order of the graph's nodes."""
+    if not isinstance(embedding, Embedding):
+        raise InputError(
+            f"embedding: a {type(embedding).__name__}, not an Embedding: pass est.to_embedding(), "
+            "Embedding.load(path), or Embedding(vectors, nodes)"
+        )
+    if embedding.kernels is not None:
+        check_kernels(embedding.kernels, "embedding.kernels")
     if len(embedding) != graph.n_nodes:
         raise InputError(
             f"the embedding has {len(embedding)} nodes, the graph {graph.n_nodes}: they must be the same"
         )
     rows = embedding.index_of(graph.nodes)
+    source = embedding.provenance.get("graph")
+    if isinstance(source, dict) and source.get("fingerprint") not in (None, graph.fingerprint):
+        _warn("the embedding was made of another graph with these nodes, or of this one before it changed")
     if (rows == np.arange(len(rows))).all():
         return embedding
-    tables = {
-        name: None if getattr(embedding, name) is None else getattr(embedding, name)[rows]
-        for name in ("center", "context")
-    }
-    return Embedding(
-        embedding.vectors[rows],
-        graph.nodes,
-        provenance=embedding.provenance,
-        kernels=embedding.kernels,
-        coefficients=embedding.coefficients,
-        **tables,
-    )
+    tables: dict[str, Any] = {name: getattr(embedding, name) for name in ("vectors", "center", "context")}
+    moved: dict[str, Any] = {name: None if t is None else t[rows] for name, t in tables.items()}
+    return replace(embedding, nodes=graph.nodes, **moved)
 
 
 def _warn(message: str) -> None:

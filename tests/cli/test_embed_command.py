@@ -48,6 +48,7 @@ def test_embed_passes_every_parameter_on(kernelne, folder):
     assert result.returncode == 0, result.stderr
     embedding = Embedding.load(folder / "out.npz")
     assert embedding.provenance["model"] == "KernelNE"
+    assert embedding.provenance["backend"] == "cpu"
     parameters = embedding.provenance["parameters"]
     assert embedding.kernels == (("schoenberg", 1.5),)
     for name in set(options) - {"kernel", "sigma", "random_state"}:
@@ -150,6 +151,7 @@ BAD_OPTIONS = {
     "--p=0": ["p=0"],
     "--model=other": ["other", "mkernelne"],
     "--sigma=2": ["--sigma", "kernelne"],
+    "--backend=tpu": ["backend='tpu'", "cpu, gpu"],
     "--no-such-option": ["--no-such-option"],
     "--dim=2000000000": ["GiB", "would fit"],
 }
@@ -159,6 +161,20 @@ BAD_OPTIONS = {
 def test_bad_option_is_refused(kernelne, folder, option):
     result = kernelne("embed", "ring.edges", "-o", "out.npz", option, cwd=folder)
     assert_refused(result, folder, *BAD_OPTIONS[option])
+
+
+def test_the_gpu_is_refused_in_one_line_where_there_is_none(kernelne, folder, monkeypatch):
+    command = ["embed", "ring.edges", "-o", "out.npz", "--backend", "gpu", *FAST]
+    result = kernelne(*command, "--deterministic", cwd=folder)
+    assert_refused(result, folder, "deterministic=True", "backend='gpu'")
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "kernelne.training.gpu", raising=False)
+        patch.setitem(sys.modules, "torch", None)  # as if it were not installed
+        assert_refused(kernelne(*command, cwd=folder), folder, "torch and triton", "kernelne[gpu]")
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    pytest.importorskip("triton", exc_type=ImportError)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU", "backend='cpu'")
 
 
 @pytest.mark.parametrize("output", ["out", "out.docx", "no/such/folder/out.npz"])

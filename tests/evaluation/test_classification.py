@@ -18,7 +18,7 @@ from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_info
 
-from kernelne import InputError, KernelNE, ParameterError, classify_nodes, read_graph
+from kernelne import Embedding, InputError, KernelNE, Labels, ParameterError, classify_nodes, read_graph
 from kernelne.evaluation.classification import ClassificationScores, fit_logistic
 
 FOLDER = os.environ.get("KERNELNE_DATA")
@@ -291,8 +291,8 @@ def test_bad_vectors(vectors, message):
         ([[1, 0], [0, 0], [0, 1], [0, 0]], "2 of 4 nodes have no label: leave them out"),
         ([[1, 0], [0, 2], [0, 1], [1, 0]], "0 and 1"),
         ([[1, 0], [0, np.nan], [0, 1], [1, 0]], "0 and 1"),
-        ([[0], [1], [2], [3]], "for one label a node give a list"),
-        ([["a"], ["b"], ["a"], ["b"]], "for one label a node give a list"),
+        ([[0], [1], [2], [3]], r"shape \(4, 1\): for one label a node give \(4,\)"),
+        ([["a"], ["b"], ["a"], ["b"]], r"shape \(4, 1\): for one label a node give \(4,\)"),
         ([0.0, np.nan, 1.0, 1.0], r"labels\[1\] is nan"),
         (["a", None, "b", None], "2 of 4 nodes have None: leave these nodes out"),
     ],
@@ -327,3 +327,15 @@ def test_bad_parameters(name, value, message):
     with pytest.raises(ParameterError, match=message) as caught:
         classify_nodes(np.eye(4), [0, 1, 0, 1], **({"train_sizes": [0.5]} | {name: value}))
     assert caught.value.name == name
+
+
+def test_embedding_and_labels_meet_by_id():
+    rng = np.random.default_rng(0)
+    labels = Labels.from_values([f"n{i}" for i in range(40)], np.arange(40) % 2)
+    vectors = 5.0 * (np.arange(44) % 2)[:, None] + rng.normal(size=(44, 2)) / 9
+    order = rng.permutation(44)
+    embedding = Embedding(vectors[order], [f"n{i}" for i in order])  # four of them without a label
+    scores = classify_nodes(embedding, labels, n_repeats=2)
+    assert (scores.micro_f1 == 1.0).all()
+    with pytest.raises(InputError, match=r"give an Embedding, or labels\.indicator"):
+        classify_nodes(vectors[:40], labels)

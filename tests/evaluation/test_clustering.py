@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from kernelne import Graph, InputError, ParameterError
+from kernelne import Embedding, Graph, InputError, Labels, ParameterError
 from kernelne.evaluation.clustering import cluster_nodes
 from kernelne.evaluation.communities import louvain, modularity
 
@@ -22,7 +22,7 @@ def blobs():
 @pytest.mark.parametrize("kind", ["int", "str", "mixed"])
 def test_classes_of_any_kind_are_found(blobs, kind):
     vectors, group = blobs
-    names = {"int": [7, -2, 900], "str": ["ab", "", "ç"], "mixed": [None, ("a", 1), "x"]}[kind]
+    names = {"int": [7, -2, 900], "str": ["ab", "", "ç"], "mixed": [3.5, ("a", 1), "x"]}[kind]
     labels = np.fromiter((names[g] for g in group), object, 90) if kind == "mixed" else np.array(names)[group]
     scores = cluster_nodes(vectors, labels=labels)
     assert scores.n_clusters == 3
@@ -100,6 +100,8 @@ def test_bad_input(blobs, two_cliques):
         cluster_nodes(vectors, labels=[1.0, np.nan] * 45)
     with pytest.raises(InputError, match=r"labels\[1\] is nan"):
         cluster_nodes(vectors, labels=np.fromiter(["a", np.nan] * 45, object, 90))
+    with pytest.raises(InputError, match="45 of 90 nodes have None"):
+        cluster_nodes(vectors, labels=["a", None] * 45)
     with pytest.raises(InputError, match=r"labels has shape \(90, 3\)"):
         cluster_nodes(vectors, labels=np.eye(3)[group])
     with pytest.raises(InputError, match="90 rows for a graph of 11 nodes"):
@@ -108,3 +110,24 @@ def test_bad_input(blobs, two_cliques):
         cluster_nodes(np.where(np.arange(90)[:, None] == 4, np.inf, vectors), labels=group)
     with pytest.raises(InputError, match=r"shape \(0, 3\)"):
         cluster_nodes(vectors[:0], n_clusters=1)
+
+
+def test_embedding_graph_and_labels_meet_by_id(two_cliques):
+    place = np.repeat([0.0, 5.0, 50.0], [5, 5, 1])[:, None]
+    order = np.random.default_rng(3).permutation(11)
+    embedding = Embedding(place[order], two_cliques.nodes[order])
+    plain, by_id = (cluster_nodes(v, graph=two_cliques) for v in (place, embedding))
+    assert by_id.assignment.tolist() == plain.assignment.tolist()
+    assert (by_id.nmi, by_id.n_compared) == (pytest.approx(1.0), 11)
+    with pytest.raises(InputError, match="no node"):
+        cluster_nodes(Embedding(place[1:], two_cliques.nodes[1:]), graph=two_cliques)
+    # Two nodes have no label: clustered, not compared.
+    labels = Labels.from_values(two_cliques.nodes[:9], [7] * 5 + [8] * 4)
+    for given in ({"vectors": embedding}, {"vectors": place, "graph": two_cliques}):
+        scores = cluster_nodes(**given, labels=labels)
+        assert (scores.n_clusters, scores.n_compared, len(scores.assignment)) == (2, 9, 11)
+    with pytest.raises(InputError, match=r"labels\.single"):
+        cluster_nodes(place, labels=labels)
+    several = Labels(two_cliques.nodes[:1], [1, 2], np.ones((1, 2), bool))
+    with pytest.raises(InputError, match="several labels"):
+        cluster_nodes(embedding, labels=several)

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from kernelne import Graph, InputError, ParameterError
+from kernelne import Embedding, Graph, InputError, ParameterError
 from kernelne.evaluation import link_splits, links
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import (
@@ -361,3 +361,15 @@ def test_controls_are_networkxs(random_graph, directed):
 def test_controls_of_a_node_with_itself_are_finite(ring):
     scores = control_scores(Graph.from_edges([0, 1], [1, 2]), [(0, 0), (1, 1)])
     assert all(np.isfinite(values).all() for values in scores.values())
+
+
+def test_an_embedding_is_scored_by_id(hubs):
+    split = split_links(hubs, test_share=0.3)
+    vectors = np.random.default_rng(1).normal(size=(split.graph.n_nodes, 3)).astype(np.float32)
+    order = np.random.default_rng(2).permutation(len(vectors))
+    embedding = Embedding(vectors[order], split.graph.nodes[order])
+    assert score_links(embedding, split) == score_links(vectors, split)
+    with pytest.raises(InputError, match="no node"):
+        score_links(Embedding(vectors[1:], split.graph.nodes[1:]), split)
+    with pytest.raises(InputError, match=r"no split: give split_links\(graph\)"):
+        score_links(vectors, hubs)

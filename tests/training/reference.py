@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from oracle import config, judge
 
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
-from kernelne.objective import Gradients, WalkPairs, loss_and_gradients, walk_pairs
+from kernelne.objective import Gradients, WalkPairs, walk_pairs
 from kernelne.training.coefficients import Moments, n_sums
-from kernelne.training.config import TrainingConfig
 from kernelne.training.loop import Mixture, Scratch, Step, Tables, make_scratch, train_walks
 from kernelne.walks import (
     NOISE,
@@ -25,16 +25,7 @@ from kernelne.walks import (
     walk_graph,
 )
 
-
-def config(**changes: object) -> TrainingConfig:
-    """A small run, by the paper's settings where nothing else is said."""
-    settings: dict[str, object] = {
-        "kernels": (("gaussian", 2.0),), "learn_coefficients": False, "dim": 16, "walks_per_node": 10,
-        "walk_length": 10, "window": 10, "n_negative": 5, "shared_negatives": 20, "p": 1.0, "q": 1.0,
-        "learning_rate": 0.025, "min_learning_rate": 1e-4, "l2": 1e-2, "coef_l2": 0.1, "coef_spread": 0.3,
-        "deterministic": False, "n_threads": 1, "seed": 1,
-    }  # fmt: skip
-    return TrainingConfig(**(settings | changes))  # type: ignore[arg-type]
+__all__ = ["Problem", "config"]
 
 
 @dataclass(repr=False)
@@ -108,17 +99,7 @@ class Problem:
         self, walk: int, center: NDArray[np.float64], context: NDArray[np.float64]
     ) -> tuple[Gradients, Moments]:
         """Gradients of one walk's loss, and the sums training collects of it: the loss without the decay."""
-        pairs = self.draw(walk)
-        _, gradients = loss_and_gradients(
-            center, context, self.coefficients, self.kernels, pairs, l2=self.l2, coef_l2=0.0
-        )
-        loss, _ = loss_and_gradients(
-            center, context, self.coefficients, self.kernels, pairs, l2=0.0, coef_l2=0.0
-        )
-        D = ((context[pairs.contexts] - center[pairs.centers]) ** 2).sum(axis=1)
-        k = np.array([KERNELS[name](D, sigma)[0] for name, sigma in self.kernels])
-        linear, quadratic = k @ (pairs.weights * pairs.targets), (k * pairs.weights) @ k.T
-        return gradients, Moments(pairs.n_pairs, loss, linear, quadratic)
+        return judge(self.draw(walk), center, context, self.coefficients, self.kernels, self.l2)
 
     def train(
         self, first: int, last: int, *, deferred: bool = False, scratch: Scratch | None = None

@@ -227,7 +227,8 @@ def write_parquet(fields: Fields, stream: BinaryIO) -> None:
 
 
 def read_parquet(path: Path) -> Fields:
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    # Opened by Python: pyarrow takes no name that is not UTF-8.
+    with open(path, "rb") as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
         names = file.schema_arrow.names
         if "id" not in names or "vector" not in names:
             raise FileFormatError(path, f"columns 'id' and 'vector' are needed, there are {names[:9]}")

@@ -120,16 +120,19 @@ def _read_rows(path: Path, dim: int, delimiter: str, trailing: bool = False) -> 
     quote = '"' if delimiter == "," else False
     block_size = 2**22 + 64 * dim  # a row must fit into a block
     try:
-        table = pacsv.read_csv(
-            path,
-            pacsv.ReadOptions(skip_rows=1, column_names=names + [""] * trailing, block_size=block_size),
-            pacsv.ParseOptions(delimiter=delimiter, quote_char=quote, newlines_in_values=delimiter == ","),
-            pacsv.ConvertOptions(
-                column_types={"id": pa.string(), **dict.fromkeys(names[1:], pa.float32())},
-                include_columns=names,
-                null_values=[],
-            ),
-        )
+        with open(path, "rb") as stream:  # by Python: pyarrow takes no name that is not UTF-8
+            table = pacsv.read_csv(
+                stream,
+                pacsv.ReadOptions(skip_rows=1, column_names=names + [""] * trailing, block_size=block_size),
+                pacsv.ParseOptions(
+                    delimiter=delimiter, quote_char=quote, newlines_in_values=delimiter == ","
+                ),
+                pacsv.ConvertOptions(
+                    column_types={"id": pa.string(), **dict.fromkeys(names[1:], pa.float32())},
+                    include_columns=names,
+                    null_values=[],
+                ),
+            )
     except pa.ArrowInvalid as error:
         _blame_line(path, dim, delimiter, trailing, error)
     vectors = np.empty((len(table), dim), dtype=np.float32)

@@ -17,8 +17,9 @@ import typer
 
 from kernelne._version import __version__
 from kernelne.cli import datasets, demo, embed, evaluate, links
+from kernelne.cli.options import option_of
 from kernelne.cli.output import Run, say
-from kernelne.errors import KernelneError
+from kernelne.errors import KernelneError, ParameterError
 
 app = typer.Typer(
     name="kernelne",
@@ -86,6 +87,8 @@ def _run(args: list[str] | None) -> int:
         reason = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.filename is not None:
             reason = f"{error.filename}: {error.strerror}"
+        if isinstance(error, ParameterError):
+            reason = option_of(error.name) + reason.removeprefix(error.name)
         say(f"error: {' '.join(reason.split())}")
         return 1 if Run.begun else 2
     say("interrupted: nothing was written")

@@ -58,7 +58,9 @@ def fetch(
     """Fetch a dataset into the cache unless it is there, and print where its edges are."""
     from kernelne.datasets import fetch_dataset, list_datasets
 
-    if source is None and any(info.name == name and info.where == "to fetch" for info in list_datasets()):
-        say(f"fetching {name} …")
+    where = next((info.where for info in list_datasets() if info.name == name), None)
+    if source is None and where in ("to fetch", "cache"):
+        if where == "to fetch":
+            say(f"fetching {name} …")
         begin()
     print(fetch_dataset(name, source=source))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelne.cli.inputs import check_files, given_graph, given_labels, rows_in
+from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, given_labels, is_dataset
 from kernelne.cli.options import (
+    LABELS,
     READING,
     EmbeddingArgument,
     JsonOption,
@@ -18,17 +19,21 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import begin, counted, print_facts, print_json, print_table, say, spread, summary
+from kernelne.cli.output import begin, counted, print_facts, print_json, print_scores, say, spread, summary
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kernelne.embedding import Embedding
+    from kernelne.graph import Graph
+
 _SHARES = "1,5,10,50,90"
 _LABELS = "Lines of a node and its label, commas between several labels; or the name of a dataset."
 
 
+@takes(LABELS)
 def classify(
     embedding: EmbeddingArgument,
     labels: Annotated[str, typer.Argument(metavar="LABELS", help=_LABELS, show_default=False)],
@@ -45,6 +50,7 @@ def classify(
     skip_unknown: SkipOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    **given: Any,
 ) -> None:
     """Score vectors by how well a logistic regression tells the labels of nodes from them."""
     import numpy as np
@@ -54,9 +60,13 @@ def classify(
 
     shares = _parse_shares(_SHARES if train_sizes is None else train_sizes)
     loaded = Embedding.load(embedding)
-    rows, truth = _labelled(labels, loaded.nodes, skip_unknown)
+    rows, truth = _matched(labels, given, "for_nodes", loaded.nodes, skip_unknown)
     if train_sizes is None:
         shares = [share for share in shares if share * len(rows) >= 1]
+    for share in shares:
+        if not 1 <= int(share * len(rows)) < len(rows):
+            remedy = f"{100 * share:g} % leaves none of {len(rows)} nodes to train on, or to test"
+            raise ParameterError("--train-sizes", train_sizes, remedy)
     facts = {
         "nodes": len(rows),
         "without_label": len(loaded) - len(rows),
@@ -82,7 +92,7 @@ def classify(
     if as_json:
         print_json(facts | {"scores": [{"train_share": share} | summary(row) for share, row in table]})
         return
-    print_table(
+    print_scores(
         ["trained on", "micro-F1", "macro-F1", "majority: micro-F1", "macro-F1"],
         [[f"{100 * share:g} %", *map(spread, row.values())] for share, row in table],
     )
@@ -99,18 +109,25 @@ def _parse_shares(text: str) -> list[float]:
     return [share / 100 for share in percent]
 
 
-def _labelled(
-    labels: str, nodes: NDArray[Any], skip_unknown: bool
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Rows of the nodes that have labels, and their indicator; at least one."""
-    found = given_labels(labels)
-    rows, truth = found.for_nodes(nodes, unknown="skip" if skip_unknown else "error")
+def _matched(
+    labels: str, given: dict[str, Any], how: str, nodes: NDArray[Any], skip_unknown: bool
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Rows of the nodes that have labels, at least one, and what the method `how` of Labels says of them."""
+    found = given_labels(labels, given)
+    try:
+        rows, truth = getattr(found, how)(nodes, unknown="skip" if skip_unknown else "error")
+    except InputError as error:
+        told = str(error).replace("unknown='skip'", "--skip-unknown")
+        first = found.nodes.tolist()[0]
+        if isinstance(first, str) and f"the first is {first!r}" in told and not is_dataset(labels):
+            told += "; is the first line a header? --labels-header"
+        raise InputError(f"{labels}: {told}") from None
     if not len(rows):
         raise InputError(f"{labels}: none of its {len(found):,} nodes are in the embedding")
     return rows, truth
 
 
-@takes(READING)
+@takes(READING, LABELS)
 def cluster(
     embedding: EmbeddingArgument,
     n_clusters: Annotated[
@@ -143,23 +160,34 @@ def cluster(
     from kernelne._files import check_output
     from kernelne.embedding import Embedding
     from kernelne.evaluation.clustering import cluster_nodes
+    from kernelne.labels import Labels
 
+    if n_clusters is None and labels is None and graph is None:
+        raise InputError("how many clusters? give --n-clusters, or --labels or --graph to take it from")
     check_files(output, embedding, labels, graph, given["nodes"])
     if output is not None:
         if output.suffix.lower() != ".csv":
             raise ParameterError("--output", str(output), "must end in .csv")
         check_output(output, overwrite)
     loaded = Embedding.load(embedding)
-    nodes, vectors = loaded.nodes, loaded.vectors
-    network = None
+    nodes = loaded.nodes
+    network = classes = None
     if graph is not None:
         network = given_graph(graph, given)
-        nodes, vectors = network.nodes, vectors[rows_in(loaded, network)]
-    classes = None if labels is None else _single_labels(labels, nodes, skip_unknown)
+        check_same_nodes(loaded, network, embedding, graph)
+        nodes = network.nodes
+        if _was_another(loaded, network):
+            say(
+                f"warning: {embedding} was made of another graph with these nodes, or of it before it changed"
+            )
+    if labels is not None:
+        rows, codes = _matched(labels, given, "single_for", nodes, skip_unknown)
+        classes = Labels.from_values(nodes[rows], codes)
     if not quiet:
-        say(f"Clustering {len(nodes):,} nodes × {loaded.dim} …")
+        some = f", {len(classes):,} of them labelled" if classes and len(classes) < len(nodes) else ""
+        say(f"Clustering {len(nodes):,} nodes × {loaded.dim}{some} …")
     scores = cluster_nodes(
-        vectors, n_clusters=n_clusters, labels=classes, graph=network, random_state=random_state
+        loaded, n_clusters=n_clusters, labels=classes, graph=network, random_state=random_state
     )
     begin()
     if output is not None:
@@ -168,9 +196,11 @@ def cluster(
         "nodes": len(nodes),
         "clusters": scores.n_clusters,
         "compared_with": "labels" if labels else "communities" if graph else None,
+        "compared_nodes": scores.n_compared,
         "nmi": scores.nmi,
         "ari": scores.ari,
         "modularity": scores.modularity,
+        "seed": random_state,
     }
     if as_json:
         print_json(facts)
@@ -179,18 +209,10 @@ def cluster(
     print_facts({name: round(v, 3) if isinstance(v, float) else v for name, v in shown.items()})
 
 
-def _single_labels(labels: str, nodes: NDArray[Any], skip_unknown: bool) -> NDArray[np.int64]:
-    """One class a node, (n,)."""
-    rows, truth = _labelled(labels, nodes, skip_unknown)
-    if len(rows) < len(nodes):
-        raise InputError(
-            f"{labels}: {len(nodes) - len(rows):,} of {len(nodes):,} nodes have no label: to compare, each "
-            "needs one"
-        )
-    if (truth.sum(axis=1) > 1).any():
-        raise InputError(f"{labels}: some nodes have several labels: to compare, each needs one")
-    classes: NDArray[np.int64] = truth.argmax(axis=1)
-    return classes
+def _was_another(embedding: Embedding, graph: Graph) -> bool:
+    """Whether the embedding says that it was made of another graph than this."""
+    source = embedding.provenance.get("graph")
+    return isinstance(source, dict) and source.get("fingerprint") not in (None, graph.fingerprint)
 
 
 def _write_clusters(path: Path, nodes: NDArray[Any], clusters: NDArray[np.int64], overwrite: bool) -> None:

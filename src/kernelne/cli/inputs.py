@@ -7,12 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelne.cli.options import READING, default_of
-from kernelne.cli.output import say
-from kernelne.errors import InputError, ParameterError
+from kernelne.cli.options import LABELS, READING, Options, default_of
+from kernelne.cli.output import begin, say
+from kernelne.errors import InputError, KernelneError, ParameterError, UnknownNodeError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from kernelne.datasets import Dataset
@@ -60,6 +59,10 @@ def _parse_kernels(text: str) -> list[tuple[str, float]]:
 def is_dataset(text: str) -> bool:
     """Whether a name stands for a dataset: there is no file called so, and it has no suffix and no folder."""
     base = text.partition(":")[0]
+    if os.path.isdir(text):  # no file to read: it may well be called as the dataset whose results are in it
+        from kernelne.datasets import list_datasets
+
+        return any(known.name == base for known in list_datasets())
     return not os.path.lexists(text) and not any(mark in base for mark in (".", "/", os.sep))
 
 
@@ -67,13 +70,16 @@ def given_dataset(name: str, self_loops: bool = True) -> Dataset:
     """A dataset, fetched if need be."""
     from kernelne.datasets import list_datasets, load_dataset
 
-    if any(known.name == name and known.where == "to fetch" for known in list_datasets()):
+    fetching = any(known.name == name and known.where == "to fetch" for known in list_datasets())
+    if fetching:
         say(f"fetching {name} …")
     try:
         return load_dataset(name, self_loops=self_loops)
-    except ParameterError as error:
-        if error.name == "dataset":
+    except KernelneError as error:
+        if isinstance(error, ParameterError) and error.name == "dataset":
             raise InputError(f"{name}: there is no such file; {error}") from None
+        if fetching:
+            begin()
         raise
 
 
@@ -96,38 +102,53 @@ def given_graph(graph: str, given: dict[str, Any]) -> Graph:
     if not is_dataset(graph):
         return read_graph(graph, **options)
     self_loops = not options.pop("drop_self_loops")
-    for name, value in options.items():
-        if value != default_of(READING[name]):
-            raise ParameterError(
-                "--" + name, value, f"says how to read a file, and {graph} is the name of a dataset"
-            )
+    _refuse_reading(READING, options, graph)
     return given_dataset(graph, self_loops).graph
 
 
-def given_labels(labels: str) -> Labels:
-    """The labels of a file or a dataset."""
+def _refuse_reading(group: Options, options: dict[str, Any], dataset: str) -> None:
+    """Raise if an option is given that says how to read a file."""
+    for name, value in options.items():
+        if value != default_of(group[name]):
+            raise ParameterError(
+                "--" + name.replace("_", "-"),
+                value,
+                f"says how to read a file, and {dataset} is the name of a dataset",
+            )
+
+
+def given_labels(labels: str, given: dict[str, Any]) -> Labels:
+    """The labels of a file, read as the options say, or of a dataset."""
     from kernelne.labels import read_labels
 
     if not is_dataset(labels):
-        return read_labels(labels)
+        try:
+            return read_labels(labels, header=given["labels_header"], separator=given["labels_separator"])
+        except ParameterError as error:
+            raise InputError(f"--labels-{error}") from None
+    _refuse_reading(LABELS, {name: given[name] for name in LABELS}, labels)
     found = given_dataset(labels).labels
     if found is None:
         raise InputError(f"{labels}: this dataset has no labels; give a file")
     return found
 
 
-def rows_in(embedding: Embedding, graph: Graph) -> NDArray[np.int64]:
-    """The row of the embedding for each node of the graph; both must have the same nodes."""
+def check_same_nodes(embedding: Embedding, graph: Graph, vectors: Path, edges: str) -> None:
+    """Raise unless the embedding of the file `vectors` and the graph of `edges` have the same nodes."""
     import numpy as np
 
-    rows: NDArray[np.int64] = embedding.index_of(graph.nodes)
+    refusal = f"{vectors} is not an embedding of {edges}"
+    try:
+        rows = embedding.index_of(graph.nodes)
+    except UnknownNodeError as error:
+        lacking = str(error).replace("no node", "it lacks node", 1).replace(" in this embedding", "", 1)
+        raise InputError(f"{refusal}: {lacking}") from None
     if len(embedding) > graph.n_nodes:
         extra = np.delete(embedding.nodes, rows).tolist()
         raise InputError(
-            f"{len(extra):,} of {len(embedding):,} nodes of the embedding are not in the graph, such as "
-            f"{extra[0]!r}; --nodes brings in nodes without edges"
+            f"{refusal}: {len(extra):,} of {len(embedding):,} nodes of the embedding are not in the graph, "
+            f"such as {extra[0]!r}; --nodes brings in nodes without edges"
         )
-    return rows
 
 
 def given_node(text: str, nodes: NDArray[Any]) -> Any:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelne.cli.inputs import check_files, given_estimator, given_graph, given_node, rows_in, told
+from kernelne.cli.inputs import check_files, check_same_nodes, given_estimator, given_graph, given_node, told
 from kernelne.cli.options import (
     MODEL,
-    READING,
+    UNDIRECTED,
     EmbeddingArgument,
     GraphArgument,
     JsonOption,
@@ -17,7 +17,7 @@ from kernelne.cli.options import (
     SeedOption,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_table, say, spread, summary
+from kernelne.cli.output import begin, print_json, print_scores, print_table, say, spread, summary
 from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _NAMES = {
 }
 
 
-@takes(READING, {name: option for name, option in MODEL.items() if name != "random_state"})
+@takes(UNDIRECTED, {name: option for name, option in MODEL.items() if name != "random_state"})
 def links(
     graph: GraphArgument,
     test_share: Annotated[
@@ -60,6 +60,8 @@ def links(
 
     if operator not in OPERATORS:
         raise ParameterError("--operator", operator, f"must be one of {', '.join(OPERATORS)}")
+    if random_state + splits > 2**32:
+        raise ParameterError("--seed", random_state, f"the seeds of {splits} splits must be below 2**32")
     estimator = given_estimator(given).set_params(progress=not quiet)
     estimator.config()
     check_files(None, graph, given["nodes"])
@@ -85,6 +87,11 @@ def links(
     }
     facts = {
         "model": type(estimator).__name__,
+        "parameters": {
+            name: value
+            for name, value in estimator.get_params().items()
+            if name not in ("progress", "random_state")
+        },
         "nodes": split.graph.n_nodes,
         "edges": len(split.train_edges) + len(split.test_edges),
         "hidden_edges": len(split.test_edges),
@@ -98,7 +105,7 @@ def links(
         print_json(facts | {"scores": [{"name": name} | summary(by_name[name]) for name in by_name]})
         return
     rows = [[_NAMES[name].format(**facts), *map(spread, by_name[name].values())] for name in by_name]
-    print_table(["links told by", "AUC", "average precision"], rows)
+    print_scores(["links told by", "AUC", "average precision"], rows)
 
 
 def _score_split(
@@ -121,7 +128,7 @@ def _score_split(
     return {"embedding": told_by_vectors} | {name: rank_scores(edges[name], others[name]) for name in edges}
 
 
-@takes(READING)
+@takes(UNDIRECTED, {name: MODEL[name] for name in ("n_threads", "deterministic")})
 def recommend(
     graph: GraphArgument,
     embedding: EmbeddingArgument,
@@ -134,22 +141,34 @@ def recommend(
 ) -> None:
     """The nodes that a node is likeliest to link to next, and how likely, were half of all pairs linked."""
     from kernelne.embedding import Embedding
+    from kernelne.estimators import estimator_of
     from kernelne.link_predictor import LinkPredictor
 
     check_files(None, graph, embedding, given["nodes"])
     loaded = Embedding.load(embedding)
+    embedder = estimator_of(loaded.provenance)
+    if embedder is not None:
+        options = {name: given[name] for name in ("n_threads", "deterministic") if given[name] is not None}
+        embedder.set_params(**options).config()
     network = given_graph(graph, given)
-    rows_in(loaded, network)
+    check_same_nodes(loaded, network, embedding, graph)
     wanted = given_node(node, network.nodes)
-    loaded.index_of(wanted)
+    row = loaded.index_of(wanted)
     if not quiet:
         say(told(network))
+        row = int(network.index_of([wanted])[0])
+        if network.degrees[row] == 0 and not (network.neighbours == row).any():
+            say(
+                f"note: {wanted} has no edges, so that its vector says nothing of it: the order is that of chance"
+            )
     begin()
-    predictor = LinkPredictor(random_state=random_state, progress=not quiet).fit(network, loaded)
+    predictor = LinkPredictor(embedder=embedder, random_state=random_state, progress=not quiet)
+    predictor.fit(network, loaded)
     ids, chances = predictor.recommend(wanted, k)
     if as_json:
         pairs = zip(ids.tolist(), chances.tolist(), strict=True)
-        print_json({"node": wanted, "recommended": [{"node": i, "probability": p} for i, p in pairs]})
+        found = [{"node": i, "probability": p} for i, p in pairs]
+        print_json({"node": wanted, "seed": random_state, "recommended": found})
         return
     print_table(
         ["node", "probability"],

@@ -46,6 +46,30 @@ READING: Options = {
     ),
     "drop_self_loops": _reading(bool, "--drop-self-loops", help="Leave out edges from a node to itself."),
 }
+#: How a graph is read to predict links in it.
+UNDIRECTED = READING | {
+    "directed": _reading(
+        bool,
+        "--directed",
+        help="Edges go from the first column to the second: it counts for walks; links are predicted without "
+        "regard to direction.",
+    )
+}
+_labels = partial(_option, "Reading the labels")
+LABELS: Options = {
+    "labels_header": _labels(
+        bool | None,
+        "--labels-header/--no-labels-header",
+        help="Does the file of labels start with column names?",
+        default="found out",
+    ),
+    "labels_separator": _labels(
+        str | None,
+        "--labels-separator",
+        help="Between node and labels: a character, or its name (tab, comma …).",
+        default="found out",
+    ),
+}
 
 _model = partial(_option, "Model")
 _walks = partial(_option, "Walks")
@@ -91,7 +115,7 @@ MODEL: Options = {
     ),
     "learning_rate": _training(float | None, "--learning-rate", help="At the start.", default=0.025),
     "min_learning_rate": _training(float | None, "--min-learning-rate", help="At the end.", default=0.0001),
-    "backend": _training(str | None, "--backend", help="cpu, or gpu (needs kernelne[gpu]).", default="cpu"),
+    "backend": _training(str | None, "--backend", help=r"cpu, or gpu (needs kernelne\[gpu]).", default="cpu"),
     "n_threads": _training(int | None, "--n-threads", "-j", help="Threads.", default="all cores"),
     "deterministic": _training(
         bool | None, "--deterministic", help="The same bits for the same seed on any number of threads."
@@ -127,6 +151,14 @@ SeedOption = Annotated[
     int,
     typer.Option("--random-state", "--seed", metavar="SEED", min=0, max=2**32 - 1, help="Of what is drawn."),
 ]
+
+# Those of parameters that the library, too, knows by these names; p and q are also names in random graphs.
+_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters"} - {"p", "q"}
+
+
+def option_of(parameter: str) -> str:
+    """The option that sets a parameter of the library; where there is none, the parameter."""
+    return "--" + parameter.replace("_", "-") if parameter in _SHARED else parameter
 
 
 def default_of(option: Any) -> bool | None:

@@ -70,6 +70,13 @@ def counted(task: str, unit: str, quiet: bool) -> Iterator[Callable[[int, int], 
         yield tell
 
 
+def print_scores(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of `spread`, and what its sign means."""
+    print_table(columns, rows)
+    if any("±" in cell for row in rows for cell in row[1:]):
+        print("± is the standard deviation over splits")
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[str] = ()) -> None:
     """Rows under the names of their columns; the first column and those named in `text` start at the left."""
     left = [number == 0 or name in text for number, name in enumerate(columns)]

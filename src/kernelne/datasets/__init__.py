@@ -147,7 +147,9 @@ def dataset_path(name: str) -> Path:
     _check_file(name)
     found = fetch.find(name)
     if found is None:
-        raise InputError(f"{name} is not here: fetch_dataset({name!r}) gets it")
+        raise InputError(
+            f"{name} is not here: fetch_dataset({name!r}) (kernelne datasets fetch {name}) gets it"
+        )
     return _verified_edges(name, found[1])
 
 

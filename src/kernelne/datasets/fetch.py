@@ -80,7 +80,7 @@ def fetch(name: str, source: str | os.PathLike[str] | None = None) -> dict[str, 
     elif not entry.fetched:
         raise InputError(
             f"{name} cannot be fetched: its original is {entry.source}; pass that file as source= to "
-            f"fetch_dataset, or put {', '.join(_names(name, entry))} into the folder that {DATA} names"
+            f"fetch_dataset (kernelne datasets fetch {name} --source FILE), or put {', '.join(_names(name, entry))} into the folder that {DATA} names"
         )
     else:
         with tempfile.TemporaryDirectory() as temporary:
@@ -128,7 +128,7 @@ def _download(address: str, path: Path) -> None:
         reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
         raise KernelneError(
             f"{address}: cannot be downloaded ({reason}); nothing was kept. If you have the file, pass it as "
-            f"source= to fetch_dataset; if you have the canonical files, {DATA} names their folder"
+            f"source= to fetch_dataset (kernelne datasets fetch NAME --source FILE); if you have the canonical files, {DATA} names their folder"
         ) from error
 
 

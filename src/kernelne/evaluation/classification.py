@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne.errors import InputError, ParameterError
-from kernelne.evaluation.communities import check_seed, encode_classes
-from kernelne.evaluation.links import check_vectors
+from kernelne.evaluation.communities import check_seed, encode_labels
+from kernelne.evaluation.links import check_vectors, ids_of
 
 _MAX_NEWTON_STEPS = 100
 _MAX_GRADIENT_STEPS = 100  # conjugate gradients within a Newton step
@@ -71,7 +71,7 @@ class ClassificationScores:
 
 
 def classify_nodes(
-    vectors: ArrayLike,
+    vectors: Any,
     labels: Any,
     *,
     train_sizes: Iterable[float] = (0.1, 0.5, 0.9),
@@ -84,9 +84,10 @@ def classify_nodes(
 
     Parameters
     ----------
-    vectors: (n, d), finite.
+    vectors: (n, d), finite; or an Embedding.
     labels: one label a node, (n,) of any kind; or an indicator matrix (n, classes) of 0 and 1, dense or
-        sparse, where nodes have one label or several. A column that no node has is no class.
+        sparse, where nodes have one label or several. A column that no node has is no class. Or, with an
+        Embedding, Labels: matched by node id, nodes without a label left out.
     train_sizes: shares of the nodes. The first int(share · n) of a shuffle train, the others are tested.
     n_repeats: shuffles. All shares use the same ones.
     random_state: a whole number; it alone decides the shuffles.
@@ -110,6 +111,13 @@ def classify_nodes(
         50 %  1.000 ± 0.000  1.000 ± 0.000
     """
     table = check_vectors(vectors)
+    if hasattr(labels, "for_nodes"):
+        if (nodes := ids_of(vectors)) is None:
+            raise InputError(
+                "labels: Labels go by node id: give an Embedding, or labels.indicator in the order of vectors"
+            )
+        rows, labels = labels.for_nodes(nodes)
+        table = table[rows]
     truth = _indicator(labels, len(table))
     shares, sizes = _check_shares(train_sizes, len(table))
     _check_count("n_repeats", n_repeats)
@@ -269,6 +277,8 @@ def _indicator(labels: Any, n: int) -> NDArray[np.bool_]:
     if array.ndim not in (1, 2) or len(array) != n:
         found = f"{len(array)} labels" if array.ndim in (1, 2) else f"shape {array.shape}"
         raise InputError(f"labels: {found} for {n} vectors: give one a row")
+    if array.ndim == 2 and array.shape[1] == 1:
+        raise InputError(f"labels: shape {array.shape}: for one label a node give ({n},), as labels[:, 0]")
     truth = _one_label(array, n) if array.ndim == 1 else _checked_indicator(array)
     if truth.all(axis=0).all():
         raise InputError("labels: every node has the same: two classes at least are needed to tell apart")
@@ -276,9 +286,7 @@ def _indicator(labels: Any, n: int) -> NDArray[np.bool_]:
 
 
 def _one_label(array: NDArray[Any], n: int) -> NDArray[np.bool_]:
-    if array.dtype == object and (missing := sum(label is None for label in array)):
-        raise InputError(f"labels: {missing} of {n} nodes have None: leave these nodes out")
-    codes = encode_classes(array, n, "labels")
+    codes = encode_labels(array, n)
     return np.asarray(codes[:, None] == np.arange(codes.max() + 1))
 
 

@@ -7,11 +7,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kernelne.errors import InputError, ParameterError
-from kernelne.evaluation.communities import as_undirected, check_seed, encode_classes, louvain, modularity
-from kernelne.evaluation.links import check_vectors
+from kernelne.evaluation.communities import as_undirected, check_seed, encode_labels, louvain, modularity
+from kernelne.evaluation.links import check_vectors, ids_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,7 @@ class ClusterScores:
     assignment: (n,) int64, the cluster of each node, from 0.
     n_clusters: how many were asked for.
     nmi, ari: normalised mutual information and adjusted Rand index, against classes or communities.
+    n_compared: nodes they were taken over: those with a label.
     modularity: of the clusters in the graph.
     """
 
@@ -31,40 +32,48 @@ class ClusterScores:
     nmi: float | None
     ari: float | None
     modularity: float | None
+    n_compared: int | None = None
 
 
 def cluster_nodes(
-    vectors: ArrayLike,
+    vectors: Any,
     *,
     n_clusters: int | None = None,
-    labels: ArrayLike | None = None,
+    labels: Any = None,
     graph: Any = None,
     n_init: int = 10,
     random_state: int = 0,
 ) -> ClusterScores:
-    """k-means, the best of `n_init` starts, on vectors (n, d).
+    """k-means, the best of `n_init` starts, on vectors: an array (n, d), or an Embedding.
 
-    labels: one class a node, (n,) of any kind; where there are none, the Louvain communities of `graph` under
-    `random_state` stand for them. Row i of vectors and labels is node i of the graph. `n_clusters` is the
-    number of these classes or communities unless given.
+    labels: one class a node, (n,) of any kind; or Labels, which may miss some of the nodes: those are
+    clustered and not compared. Where there are none, the Louvain communities of `graph` under `random_state`
+    stand for them. Row i of arrays is node i of the graph; an Embedding and Labels go by node id.
+    `n_clusters` is the number of these classes or communities unless given.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    table = check_vectors(vectors)
     seed = check_seed(random_state)
     plain = None if graph is None else as_undirected(graph)
-    if plain is not None and plain.n_nodes != len(table):
-        raise InputError(f"vectors: {len(table)} rows for a graph of {plain.n_nodes} nodes: give one a node")
+    table = check_vectors(vectors, plain)
+    rows = np.arange(len(table))
     truth = None
-    if labels is not None:
-        truth = encode_classes(labels, len(table), "labels")
+    if hasattr(labels, "single_for"):
+        nodes = ids_of(vectors) if plain is None else plain.nodes
+        if nodes is None:
+            raise InputError("labels: Labels go by node id: give an Embedding or a graph, or labels.single")
+        rows, truth = labels.single_for(nodes)
+        if not len(rows):
+            raise InputError("labels: none of the nodes has a label")
+    elif labels is not None:
+        truth = encode_labels(labels, len(table))
     elif plain is not None:
         truth = louvain(plain, random_state=seed)
     if n_clusters is None:
         if truth is None:
             raise ParameterError("n_clusters", None, "give a number, or labels or a graph to take it from")
-        n_clusters = int(truth.max()) + 1
+        n_clusters = len(np.unique(truth))
     _check_count("n_clusters", n_clusters, len(table))
     _check_count("n_init", n_init)
     means = KMeans(int(n_clusters), n_init=int(n_init), random_state=seed)
@@ -72,9 +81,10 @@ def cluster_nodes(
     return ClusterScores(
         assignment,
         int(n_clusters),
-        None if truth is None else float(normalized_mutual_info_score(truth, assignment)),
-        None if truth is None else float(adjusted_rand_score(truth, assignment)),
+        None if truth is None else float(normalized_mutual_info_score(truth, assignment[rows])),
+        None if truth is None else float(adjusted_rand_score(truth, assignment[rows])),
         None if plain is None else modularity(plain, assignment),
+        None if truth is None else len(rows),
     )
 
 

@@ -53,6 +53,14 @@ def encode_classes(classes: ArrayLike, n: int, name: str = "communities") -> NDA
     return np.unique(array, return_inverse=True)[1].astype(np.int64)
 
 
+def encode_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
+    """As `encode_classes`, but None is no label."""
+    array = np.asarray(labels)
+    if array.dtype == object and (missing := np.count_nonzero(array == np.array(None))):
+        raise InputError(f"labels: {missing} of {n} nodes have None: leave these nodes out")
+    return encode_classes(array, n, "labels")
+
+
 def modularity(graph: Any, communities: ArrayLike, resolution: float = 1.0) -> float:
     """Newman's modularity of a partition: `communities` (n,), one value of any kind a node.
 

@@ -75,18 +75,28 @@ def edges_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float32] | Non
 
 
 def hide_edges(graph: Graph, share: float, rng: np.random.Generator) -> tuple[Graph, NDArray[np.int64]]:
-    """An undirected graph without some of its edges, and these (k, 2): at most this share, chosen at random.
+    """A graph without some of its edges, and these (k, 2), u < v: at most this share, chosen at random.
 
-    Its components stay connected. At most half of the edges that could go are taken: with all gone, trees
-    would be left, which look like nothing the graph was.
+    Directions aside its components stay connected. At most half of the edges that could go are taken: with
+    all gone, trees would be left, which look like nothing the graph was.
     """
-    edges, weights = edges_of(graph)
+    edges, _ = edges_of(as_undirected(graph))
     order = rng.permutation(len(edges))
     spare = order[_spare_edges(edges, order, graph.n_nodes)]
-    hidden = np.zeros(len(edges), bool)
-    hidden[spare[: min(round(share * len(edges)), len(spare) // 2)]] = True
-    rest = _graph_of(graph.nodes, edges[~hidden], None if weights is None else weights[~hidden])
-    return rest, edges[hidden]
+    hidden = edges[np.sort(spare[: min(round(share * len(edges)), len(spare) // 2)])]
+    return remove_edges(graph, hidden), hidden
+
+
+def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
+    """A graph without the edges (k, 2) given as rows u < v, in both directions; all else stays."""
+    n = graph.n_nodes
+    rows = np.repeat(np.arange(n), graph.degrees)
+    keys = np.minimum(rows, graph.neighbours) * n + np.maximum(rows, graph.neighbours)
+    keep = ~_contains(np.sort(edges @ (n, 1)), keys)
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(rows[keep], minlength=n), out=offsets[1:])
+    weights = None if graph.weights is None else graph.weights[keep]
+    return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes)
 
 
 def draw_non_edges(

@@ -14,6 +14,7 @@ from kernelne._jit import cached
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import as_undirected
 from kernelne.evaluation.link_splits import LinkSplit
+from kernelne.graph import Graph
 
 _MAX_NEWTON_STEPS = 50
 _TOLERANCE = 1e-4
@@ -36,15 +37,22 @@ class LinkScores:
     average_precision: float
 
 
-def check_vectors(vectors: ArrayLike, n: int | None = None) -> NDArray[Any]:
-    """Vectors as a finite (n, d) array of float32 or float64."""
+def ids_of(vectors: Any) -> NDArray[Any] | None:
+    """Node ids (n,) of the rows, where vectors come with them, as an Embedding does."""
+    return np.asarray(vectors.nodes) if hasattr(vectors, "nodes") and hasattr(vectors, "index_of") else None
+
+
+def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
+    """Vectors as a finite (n, d) array of float32 or float64; those of an Embedding in the graph's order."""
     table = np.asarray(vectors)
+    if graph is not None and ids_of(vectors) is not None:
+        table = table[vectors.index_of(graph.nodes)]
     if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
         raise InputError(
             f"vectors: shape {table.shape} of {table.dtype}: give numbers of shape (nodes, dimensions)"
         )
-    if n is not None and len(table) != n:
-        raise InputError(f"vectors: {len(table)} rows for a graph of {n} nodes: give one a node")
+    if graph is not None and len(table) != graph.n_nodes:
+        raise InputError(f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one a node")
     if table.dtype != np.float32:
         table = table.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
@@ -81,14 +89,16 @@ def pair_features(vectors: ArrayLike, pairs: ArrayLike, operator: str = "l2") ->
     return OPERATORS[operator](table[rows[:, 0]], table[rows[:, 1]])
 
 
-def score_links(vectors: ArrayLike, split: LinkSplit, *, operator: str = "l2") -> LinkScores:
+def score_links(vectors: Any, split: LinkSplit, *, operator: str = "l2") -> LinkScores:
     """Scores on the test pairs of a logistic regression (L2, C = 1) fitted on the training pairs.
 
-    vectors (n, d): an embedding of `split.graph`, row i for its node i. Features are those of
+    vectors: an Embedding of `split.graph`, or an array (n, d), row i for its node i. Features are those of
     `pair_features`, raw; the intercept is penalised like the rest, as in liblinear.
     """
     _check_operator(operator)
-    table = check_vectors(vectors, split.graph.n_nodes)
+    if not isinstance(split, LinkSplit):
+        raise InputError(f"split: {split!r} is no split: give split_links(graph), and vectors of its .graph")
+    table = check_vectors(vectors, split.graph)
     pairs = np.concatenate([split.train_edges, split.train_non_edges])
     sign = np.repeat([1.0, -1.0], [len(split.train_edges), len(split.train_non_edges)])
     w = _fit_pairs(table, pairs, sign, operator)
@@ -192,15 +202,20 @@ def control_scores(graph: Any, pairs: ArrayLike) -> dict[str, NDArray[np.float64
     """
     plain = as_undirected(graph)
     rows = _check_pairs(pairs, plain.n_nodes)
-    sources = np.repeat(np.arange(plain.n_nodes), plain.degrees)
-    degrees = np.bincount(sources[sources != plain.neighbours], minlength=plain.n_nodes)
-    common, adamic_adar = _common_neighbours(plain.offsets, plain.neighbours, degrees, rows)
+    degrees = loopless_degrees(plain)
+    common, adamic_adar = common_neighbours(plain.offsets, plain.neighbours, degrees, rows)
     product = degrees[rows[:, 0]].astype(np.float64) * degrees[rows[:, 1]]
     return {"degree_product": product, "common_neighbours": common, "adamic_adar": adamic_adar}
 
 
+def loopless_degrees(graph: Graph) -> NDArray[np.int64]:
+    """How many other nodes each node is joined to."""
+    sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
+    return np.bincount(sources[sources != graph.neighbours], minlength=graph.n_nodes)
+
+
 @cached()
-def _common_neighbours(offsets, neighbours, degrees, pairs):  # type: ignore[no-untyped-def]
+def common_neighbours(offsets, neighbours, degrees, pairs):  # type: ignore[no-untyped-def]
     """For each pair the number of common neighbours, and the sum of their 1/log degree."""
     common = np.zeros(len(pairs))
     weighed = np.zeros(len(pairs))

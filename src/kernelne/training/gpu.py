@@ -75,16 +75,15 @@ def find_device() -> Any:
 
 
 def run_bytes(graph: Any, config: TrainingConfig) -> int:
-    """Device memory a run takes at its peak: tables, graph, noise, a block of walks, what building needs."""
+    """Device memory a run takes at its peak: graph, noise, walks, and tables or what comes before them."""
     n, arcs = graph.n_nodes, graph.neighbours.size
     weighted = graph.weights is not None
     block = min(_LARGEST_BLOCK, n * config.walks_per_node)
     walks = 8 * block * (config.walk_length + config.shared_negatives + 1)
-    building = 8 * n * 6 + (12 if weighted else 8) * arcs
-    total: int = (
-        8 * n * config.dim + 8 * n + (8 if weighted else 4) * arcs + 8 * n + max(walks, building) + 2**26
-    )
-    return total
+    kept = 16 * n + (8 if weighted else 4) * arcs + walks
+    tables = 8 * n * config.dim
+    visits = 48 * n + (36 if weighted else 24) * arcs + 5 * block * config.walk_length
+    return int(kept + max(tables, visits) + 2**26)
 
 
 def check_memory(graph: Any, config: TrainingConfig) -> None:
@@ -159,7 +158,8 @@ class _Trainer:
         self.seeds = torch.tensor([signed], dtype=torch.int64, device=device)
         self.side = math.isqrt(self.n - 1) + 1
         columns = config.walk_length + config.shared_negatives
-        block = min(_LARGEST_BLOCK, self.n_walks)
+        # A multiple of 4: both slots then lie on 16 bytes, and one compilation serves them.
+        block = min(_LARGEST_BLOCK, 4 * triton.cdiv(self.n_walks, 4))
         # Zeros: what lies beyond the end of a walk is prefetched too, and so must be a node.
         self.rows = torch.zeros((2, block, columns), dtype=torch.int32, device=device)
         self.lengths = torch.empty((2, block), dtype=torch.int32, device=device)
@@ -223,7 +223,7 @@ class _Trainer:
         train_walks[(programs,)](
             self.center, self.context, self.rows[slot], self.lengths[slot], self.mixture, self.sums, first,
             count, float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
-            float(config.n_negative), config.window, **self.shape,
+            float(config.n_negative), min(config.window, config.walk_length), **self.shape,
         )  # fmt: skip
         return self.sums[:programs]
 
@@ -319,7 +319,10 @@ def alias_table(weights: Any) -> Noise:
     share = weights * (n / weights.sum())
     short = share < 1.0
     poor, rich = torch.nonzero(short).ravel(), torch.nonzero(~short).ravel()
-    lack, give = torch.cumsum(1.0 - share[poor], 0), torch.cumsum(share[rich] - 1.0, 0)
+    # A card adds up in parallel, not quite in ascending order: the search below wants it ascending.
+    lack, give = (
+        torch.cummax(torch.cumsum(part, 0), 0).values for part in (1.0 - share[poor], share[rich] - 1.0)
+    )
     keep = torch.ones_like(share)
     other = torch.arange(n, device=weights.device)
     if poor.numel() and rich.numel():

@@ -176,9 +176,9 @@ def train_walks(
     """Train on `count` walks of `rows`, shared out between the programs; `first` is the number of the first.
 
     all_sums (programs × N_SUMS) gets each program's pairs, loss and moments. The tables are read WIDTH
-    columns at a time, once for the distances and once more, from the cache, for the steps: fewer registers leave room for
-    more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids,
-    LINES cache lines each) are brought nearer.
+    columns at a time, once for the distances and once more, from the cache, for the steps: fewer
+    registers leave room for more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the
+    program's next one (SLOTS ids, LINES cache lines each) are brought nearer.
     """
     program = tl.program_id(0)
     sums = tl.zeros((N_SUMS,), tl.float32)

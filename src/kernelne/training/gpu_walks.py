@@ -1,8 +1,8 @@
 """Walks and negatives on the GPU, in Triton: the walks of `kernelne.walks`, draw for draw.
 
-The generator is the same, so an unweighted graph gives the very walks of the CPU, but for the rare step that p
-and q make hard to draw. Weights are rounded to 32 bits in another order of sums, so that a weighted walk may
-now and then take another edge.
+The generator is the same, so an unweighted graph gives the very walks of the CPU, but for the rare step that
+p and q make hard to draw. Weights are rounded to 32 bits in another order of sums, so that a weighted walk
+may now and then take another edge.
 """
 
 from __future__ import annotations
