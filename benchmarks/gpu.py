@@ -73,6 +73,23 @@ def erdos_renyi(n: int, p: float) -> Any:
     return csr(edges[edges[:, 0] < edges[:, 1]], n)
 
 
+def power_law_on(device: Any, n: int, m: int) -> Any:
+    """About m edges between n nodes, ends drawn by weight as in `generate.power_law`, made on the device."""
+    generator = torch.Generator(device).manual_seed(0)
+    ranks = torch.randperm(n, device=device, generator=generator).double() + 1
+    upto = torch.cumsum(ranks ** (-1.0 / 1.5), 0)
+    draws = torch.rand(2, m, dtype=torch.float64, device=device, generator=generator) * upto[-1]
+    ends = torch.searchsorted(upto, draws).clamp_(max=n - 1)
+    keys = torch.unique(torch.cat([ends[0] * n + ends[1], ends[1] * n + ends[0]]))
+    keys = keys[keys // n != keys % n]
+    offsets = torch.zeros(n + 1, dtype=torch.int64, device=device)
+    offsets[1:] = torch.cumsum(torch.bincount(keys // n, minlength=n), 0)
+    neighbours = (keys % n).to(torch.int32)
+    return SimpleNamespace(
+        offsets=offsets.cpu().numpy(), neighbours=neighbours.cpu().numpy(), weights=None, n_nodes=n
+    )
+
+
 def citeseer() -> Any:
     import gzip
 
@@ -186,7 +203,8 @@ def main() -> None:
         result["runs"].append(row)
         print(
             f"{row['graph']:18} {row['model']:16} {row['seconds']:7.3f} s "
-            f"{row['walks_per_second'] / 1e6:6.1f} M walks/s, peak {row['peak_bytes'] / 1e9:.2f} GB of {row['allowed_bytes'] / 1e9:.2f} allowed",
+            f"{row['walks_per_second'] / 1e6:6.1f} M walks/s, peak {row['peak_bytes'] / 1e9:.2f} GB of "
+            f"{row['allowed_bytes'] / 1e9:.2f} allowed",
             flush=True,
         )
 
@@ -205,7 +223,7 @@ def main() -> None:
             flush=True,
         )
     if args.huge:
-        huge = csr(power_law(10**7, 20.0)[0], 10**7)
+        huge = power_law_on(device, 10**7, 10**8)
         run("power law 1e7", huge, device, "KernelNE-Gauss", 1, walks_per_node=10)
     if args.cold:
         result |= starts()

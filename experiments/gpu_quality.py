@@ -85,11 +85,10 @@ def render(
     if not rows:
         return []
     gaps = [abs(cell.difference or 0.0) for cell in cells]
-    text = f"CPU / GPU / difference: micro-F1 by training share and link AUC (the paper's operator), {seeds} seeds, "
-    text += (
-        f"{splits} splits. Card: {', '.join(sorted(cards))}. Largest difference {number(max(gaps))}, mean "
-    )
-    text += f"{number(float(np.mean([cell.difference or 0.0 for cell in cells])), 4, sign=True)}.\n\n"
+    mean = float(np.mean([cell.difference or 0.0 for cell in cells]))
+    text = "CPU / GPU / difference: micro-F1 by training share and link AUC (the paper's operator), "
+    text += f"{seeds} seeds, {splits} splits. Card: {', '.join(sorted(cards))}. Largest difference "
+    text += f"{number(max(gaps))}, mean {number(mean, 4, sign=True)}.\n\n"
     text += table(["graph", "model", *(f"{share} %" for share in shares), "AUC"], rows)
     return [Section("The GPU's vectors beside the CPU's", text)]
 

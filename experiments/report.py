@@ -17,7 +17,17 @@ import numpy as np
 from common import HERE, QUICK_FOLDER, Cell, Section, Store, number, table
 from kernelne._files import atomic_output
 
-EXPERIMENTS = ("table1", "tables2_5", "table6", "table7", "dolphins", "fig_dim", "fig_sigma", "fig_time")
+EXPERIMENTS = (
+    "table1",
+    "tables2_5",
+    "table6",
+    "table7",
+    "dolphins",
+    "fig_dim",
+    "fig_sigma",
+    "fig_time",
+    "gpu_quality",
+)
 NOISE = 0.01
 LOWEST = 5
 

@@ -221,6 +221,8 @@ def test_one_label_of_many_takes_little_memory():
 def test_values_that_are_no_labels():
     with pytest.raises(InputError, match=r"values\[1\] is None"):
         Labels.from_values([1, 2], ["a", None])
+    with pytest.raises(InputError, match=r"values\[0\] is nan"):
+        Labels.from_values([1, 2], [np.nan, 1.0])
     with pytest.raises(InputError, match=r"shape \(1,\) for 2 nodes"):
         Labels.from_values([1, 2], ["a"])
 

@@ -49,8 +49,9 @@ class Labels:
     def from_values(cls, nodes: Any, values: Any) -> Labels:
         """One label a node: `values[i]`, an int or a str, is that of `nodes[i]`."""
         given = np.asarray(values)
-        if given.dtype == object and (empty := np.flatnonzero(given == np.array(None))).size:
-            raise InputError(f"values[{empty[0]}] is None: leave nodes without a label out")
+        missing = (given == np.array(None)) | (given != given) if given.dtype.kind in "fO" else []
+        if (empty := np.flatnonzero(missing)).size:
+            raise InputError(f"values[{empty[0]}] is {given[empty[0]]}: leave nodes without a label out")
         classes, codes = np.unique(given, return_inverse=True)
         if given.shape != (len(nodes),):
             raise InputError(f"values: shape {given.shape} for {len(nodes)} nodes: give one a node")
@@ -191,7 +192,8 @@ def read_labels(
     if not len(nodes):
         raise FileFormatError(
             path,
-            "no labels in the file: its one line was taken for a header, header=False (--no-labels-header) reads it",
+            "no labels in the file: its one line was taken for a header, header=False (--no-labels-header) "
+            "reads it",
         )
     given = np.flatnonzero(pc.not_equal(lists, "").to_numpy(zero_copy_only=False))
     if not len(given):

@@ -45,7 +45,8 @@ def test_the_majority_is_that_of_the_labels(kernelne, town, tmp_path):
 def test_table(kernelne, town):
     result = kernelne("classify", "town.npz", "town.labels", "--repeats", "2", cwd=town)
     assert result.returncode == 0, result.stderr
-    header, *rows = result.stdout.splitlines()
+    header, *rows, note = result.stdout.splitlines()
+    assert note == "± is the standard deviation over splits"
     assert header.split() == ["trained", "on", "micro-F1", "macro-F1", "majority:", "micro-F1", "macro-F1"]
     assert [row.split(" %")[0] for row in rows] == ["5", "10", "50", "90"]  # 1 % of 60 nodes is none
     assert all(len(row) == len(header) for row in rows)
@@ -76,7 +77,8 @@ def test_labels_of_unknown_nodes(kernelne, town, tmp_path):
     text = (town / "town.labels").read_text() + "n61 a\nn62 b\n"
     (tmp_path / "more.labels").write_text(text)
     result = kernelne("classify", town / "town.npz", "more.labels", cwd=tmp_path)
-    assert_refused(result, tmp_path, "2 of 62", "n61")
+    assert_refused(result, tmp_path, "more.labels: 2 of 62", "n61", "(--skip-unknown leaves them out)")
+    assert "header" not in result.stderr  # n61 is not in the first line
     args = ["--skip-unknown", "--train-sizes", "50", "--json"]
     result = kernelne("classify", town / "town.npz", "more.labels", *args, cwd=tmp_path)
     assert json.loads(result.stdout)["nodes"] == 60
@@ -116,7 +118,8 @@ def test_labels_of_a_dataset(kernelne, tmp_path):
 @pytest.mark.parametrize("shares", ["0", "100", "-5", "ten", "", "10,,50", "nan", "1"])
 def test_bad_shares(kernelne, town, shares):
     result = kernelne("classify", "town.npz", "town.labels", f"--train-sizes={shares}", "--quiet", cwd=town)
-    assert_refused(result, town, "train" if shares != "1" else "0.01")
+    words = ["--train-sizes='1'", "1 % leaves none of 60 nodes"] if shares == "1" else ["train"]
+    assert_refused(result, town, *words)
     assert result.stdout == ""
 
 
@@ -143,3 +146,28 @@ def test_one_class_is_refused(kernelne, town, tmp_path):
     (tmp_path / "one.labels").write_text("".join(f"n{i} a\n" for i in range(60)))
     result = kernelne("classify", town / "town.npz", "one.labels", "--quiet", cwd=tmp_path)
     assert_refused(result, tmp_path, "two classes")
+
+
+def test_how_labels_are_read(kernelne, town, tmp_path):
+    lines = (town / "town.labels").read_text().replace(" ", "|")
+    (tmp_path / "piped.labels").write_text("who|what\n" + lines)
+    args = ["classify", town / "town.npz", "piped.labels", "--labels-separator", "|", "--quiet", "--json"]
+    args += ["--train-sizes", "50", "--repeats", "1"]
+    result = kernelne(*args, cwd=tmp_path)
+    assert_refused(result, tmp_path, "'who'", "is the first line a header? --labels-header")
+    result = kernelne(*args, "--labels-header", cwd=tmp_path)
+    assert json.loads(result.stdout)["nodes"] == 60, result.stderr
+    args[4] = "||"
+    assert_refused(kernelne(*args, cwd=tmp_path), tmp_path, "--labels-separator='||'")
+    result = kernelne("classify", town / "town.npz", "karate", "--no-labels-header", cwd=tmp_path)
+    assert_refused(result, tmp_path, "--labels-header=False", "karate is the name of a dataset")
+
+
+def test_empty_cells_are_nodes_without_label(kernelne, town, tmp_path):
+    lines = (town / "town.labels").read_text().replace(" ", ",").splitlines()
+    lines[:4] = [f"n{i}," for i in range(4)]
+    (tmp_path / "some.csv").write_text("\n".join(["id,label", *lines]))
+    args = ["--train-sizes", "50", "--repeats", "1", "--json"]
+    result = kernelne("classify", town / "town.npz", "some.csv", *args, cwd=tmp_path)
+    found = json.loads(result.stdout)
+    assert (found["nodes"], found["without_label"]) == (56, 4)

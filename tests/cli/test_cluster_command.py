@@ -7,14 +7,15 @@ import json
 import pytest
 
 from cli.running import assert_refused
-from kernelne import Embedding, read_labels
+from kernelne import Embedding, read_graph, read_labels
 
 
 def test_against_labels(kernelne, town):
     result = kernelne("cluster", "town.npz", "--labels", "town.labels", "--json", cwd=town)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {
-        "nodes": 60, "clusters": 3, "compared_with": "labels", "nmi": 1.0, "ari": 1.0, "modularity": None,
+        "nodes": 60, "clusters": 3, "compared_with": "labels", "compared_nodes": 60, "nmi": 1.0, "ari": 1.0,
+        "modularity": None, "seed": 0,
     }  # fmt: skip
 
 
@@ -25,7 +26,9 @@ def test_against_communities(kernelne, town):
     assert (facts["clusters"], facts["compared_with"], facts["nmi"]) == (3, "communities", 1.0)
     assert facts["modularity"] > 0.5
     text = kernelne(*args, cwd=town).stdout
-    assert "compared with          communities\nnmi                    1.0\n" in text
+    assert (
+        "compared with          communities\ncompared nodes         60\nnmi                    1.0\n" in text
+    )
 
 
 def test_with_both_labels_count_and_modularity_is_told(kernelne, town):
@@ -73,14 +76,14 @@ def test_integer_ids_stay_bare(kernelne, tmp_path):
 
 
 BAD = {
-    "--labels=town.labels --n-clusters=61": ["n_clusters=61", "60"],
+    "--labels=town.labels --n-clusters=61": ["--n-clusters=61", "60"],
     "--n-clusters=0": ["--n-clusters"],
     "--n-clusters=2 -o out.txt": ["out.txt", ".csv"],
     "--n-clusters=2 -o no/folder/out.csv": ["no/folder"],
     "--labels=none.labels": ["none.labels", "no such file"],
     "--graph=none.edges": ["none.edges", "no such file"],
-    "--graph=karate": ["no node 0 in this embedding"],
-    "": ["n_clusters=None", "labels or a graph"],
+    "--graph=karate": ["town.npz is not an embedding of karate: it lacks node 0"],
+    "": ["--n-clusters", "--labels", "--graph"],
 }
 
 
@@ -96,14 +99,20 @@ def test_labels_that_miss_nodes_or_have_several(kernelne, town, tmp_path):
     (tmp_path / "several.labels").write_text("".join(lines) + "n3 z\n")
     (tmp_path / "more.labels").write_text("".join(lines) + "n99 z\n")
     for labels, words in (
-        ("some.labels", ["4 of 60 nodes have no label"]),
-        ("several.labels", ["several labels"]),
-        ("more.labels", ["n99"]),
+        ("several.labels", ["several.labels: some nodes have several labels"]),
+        ("more.labels", ["more.labels", "n99", "--skip-unknown"]),
     ):
         args = ["cluster", town / "town.npz", "--labels", labels, "-o", "out.csv"]
         assert_refused(kernelne(*args, cwd=tmp_path), tmp_path, *words)
     args = ["cluster", town / "town.npz", "--labels", "more.labels", "--skip-unknown"]
     assert kernelne(*args, cwd=tmp_path).returncode == 0
+    # Nodes without label are clustered, too, and not compared.
+    args = ["cluster", town / "town.npz", "--labels", "some.labels", "-o", "some.csv", "--json"]
+    result = kernelne(*args, cwd=tmp_path)
+    assert "Clustering 60 nodes × 4, 56 of them labelled" in result.stderr
+    facts = json.loads(result.stdout)
+    assert (facts["nodes"], facts["compared_nodes"], facts["nmi"]) == (60, 56, 1.0)
+    assert len((tmp_path / "some.csv").read_text().splitlines()) == 61
 
 
 def test_graph_with_fewer_nodes(kernelne, town, tmp_path):
@@ -121,3 +130,16 @@ def test_the_output_is_no_input(kernelne, tmp_path):
     args = ["cluster", "two.csv", "--n-clusters", "1", "-o", "two.csv", "--overwrite"]
     assert_refused(kernelne(*args, cwd=tmp_path), tmp_path, "is the input")
     assert (tmp_path / "two.csv").read_text() == before
+
+
+def test_an_embedding_of_another_graph(kernelne, town, tmp_path):
+    lines = (town / "town.edges").read_text().splitlines(keepends=True)
+    (tmp_path / "town.edges").write_text("".join(lines[1:]) + lines[0])
+    graph = read_graph(tmp_path / "town.edges")
+    vectors = Embedding.load(town / "town.npz")[graph.nodes]
+    for fingerprint, warned in ((graph.fingerprint, False), ("0" * 40, True)):
+        made = Embedding(vectors, graph.nodes, provenance={"graph": {"fingerprint": fingerprint}})
+        made.save(tmp_path / "made.npz", overwrite=True)
+        result = kernelne("cluster", "made.npz", "--graph", "town.edges", cwd=tmp_path)
+        assert result.returncode == 0
+        assert ("warning: made.npz was made of another graph" in result.stderr) == warned

@@ -79,3 +79,7 @@ def test_a_table_on_a_terminal_shows_ids_as_they_are(monkeypatch):
         "[red]  here         0.5",
         "b      there too  10.25",
     ]
+
+
+def test_extras_are_named_in_the_help(kernelne, tmp_path):
+    assert "kernelne[gpu]" in "".join(kernelne("embed", "--help", cwd=tmp_path).stdout.split())

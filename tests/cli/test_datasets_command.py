@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
 
 from cli.running import FAST, assert_refused
 from kernelne import Embedding, load_dataset
+from kernelne.datasets import fetch
 from kernelne.errors import KernelneError
 
 # A few walks leave a mixture where it started, and the estimator says so.
@@ -41,7 +43,7 @@ def test_list(kernelne, tmp_path):
 
 def test_path_of_what_is_not_here(kernelne, tmp_path):
     for name, words in (
-        ("citeseer", ["citeseer is not here"]),
+        ("citeseer", ["citeseer is not here", "kernelne datasets fetch citeseer"]),
         ("karate", ["karate", "no file"]),
         ("citesser", ["did you mean citeseer"]),
     ):
@@ -69,7 +71,7 @@ def test_fetch_that_cannot_be(kernelne, tmp_path):
     for args, words in (
         (["karate"], ["no file"]),
         (["none"], ["known are"]),
-        (["cora"], ["cora cannot be fetched"]),
+        (["cora"], ["cora cannot be fetched", "kernelne datasets fetch cora --source FILE"]),
         (["cora", "--source", "none.gml"], ["none.gml"]),
     ):
         assert_refused(kernelne("datasets", "fetch", *args, cwd=tmp_path), tmp_path, *words)
@@ -107,7 +109,6 @@ BAD_NAMES = {
     "karate:n=3": ["karate:n=3"],
     "folder/karate": ["folder/karate", "no such file"],
     "karate.edges": ["karate.edges", "no such file"],
-    "citeseer": ["cannot be downloaded"],
 }
 
 
@@ -138,3 +139,33 @@ def test_self_loops_of_a_dataset_can_be_dropped(kernelne, tmp_path, monkeypatch)
     for options in ([], ["--drop-self-loops"]):
         assert kernelne("info", "karate", *options, cwd=tmp_path).returncode == 0
     assert asked == [True, False]
+
+
+def test_a_failed_download_exits_with_1(kernelne, tmp_path):
+    for args in (
+        ["info", "citeseer"],
+        ["embed", "citeseer", "-o", "out.npz"],
+        ["links", "citeseer"],
+        ["datasets", "fetch", "citeseer"],
+    ):
+        result = kernelne(*args, cwd=tmp_path)
+        assert result.returncode == 1, args
+        assert "cannot be downloaded" in result.stderr
+    for part in ("edges", "labels", "selfloops"):  # damaged: to be fetched anew
+        (fetch.cache_folder() / f"citeseer.{part}.gz").write_bytes(b"")
+    assert kernelne("datasets", "fetch", "citeseer", cwd=tmp_path).returncode == 1
+
+
+def test_a_folder_does_not_hide_a_dataset(kernelne, tmp_path):
+    (tmp_path / "karate").mkdir()
+    assert json.loads(kernelne("info", "karate", "--json", cwd=tmp_path).stdout)["nodes"] == 34
+    (tmp_path / "mine").mkdir()
+    assert_refused(kernelne("links", "mine", cwd=tmp_path), tmp_path, "mine: is a folder")
+
+
+def test_a_wrong_file_in_the_data_folder(kernelne, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNELNE_DATA", str(tmp_path))
+    (tmp_path / "dolphins.edges.gz").write_bytes(gzip.compress(b"0 1\n"))
+    for args in (["info", "dolphins"], ["datasets", "path", "dolphins"], ["datasets", "fetch", "dolphins"]):
+        result = kernelne(*args, cwd=tmp_path)
+        assert_refused(result, tmp_path, "dolphins.edges.gz", "should have", "unset KERNELNE_DATA")

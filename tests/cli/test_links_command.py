@@ -35,6 +35,7 @@ def test_links(kernelne, town):
         "operator": "l2", "seed": 0,
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
+    assert {"dim": 8, "walks_per_node": 40, "p": 1.0}.items() <= found["parameters"].items()
     assert "Split 2 of 2" in result.stderr
 
 
@@ -56,13 +57,14 @@ def test_links_table_and_options(kernelne, town):
 
 BAD_LINKS = {
     "--operator=cosine": ["cosine", "hadamard"],
-    "--test-share=0": ["test_share=0"],
-    "--test-share=1.5": ["test_share=1.5"],
+    "--test-share=0": ["--test-share=0.0: "],
+    "--test-share=1.5": ["--test-share=1.5: "],
     "--test-share=half": ["--test-share"],
-    "--non-edges=all": ["non_edges='all'", "degree"],
+    "--non-edges=all": ["--non-edges='all': ", "degree"],
     "--splits=0": ["--splits"],
     "--seed=-1": ["--seed"],
-    "--dim=0": ["dim=0"],
+    "--seed=4294967295 --splits=2": ["--seed=4294967295", "2 splits"],
+    "--dim=0": ["--dim=0: "],
     "--sigma=2": ["--sigma", "kernelne"],
     "--nodes=none.txt": ["none.txt"],
 }
@@ -70,7 +72,7 @@ BAD_LINKS = {
 
 @pytest.mark.parametrize("option", BAD_LINKS)
 def test_bad_options_of_links(kernelne, town, option):
-    result = kernelne("links", "town.edges", option, "--quiet", cwd=town)
+    result = kernelne("links", "town.edges", *option.split(), "--quiet", cwd=town)
     assert_refused(result, town, *BAD_LINKS[option])
     assert result.stdout == ""
 
@@ -97,7 +99,7 @@ def test_recommend(kernelne, club):
     result = kernelne("recommend", "karate", "club.npz", "16", "-k", "4", "--json", cwd=club)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    assert found["node"] == 16
+    assert (found["node"], found["seed"]) == (16, 0)
     assert len(found["recommended"]) == 4
     chances = [row["probability"] for row in found["recommended"]]
     assert chances == sorted(chances, reverse=True)
@@ -127,7 +129,7 @@ def test_recommend_for_unknown_nodes(kernelne, club, town):
 
 def test_recommend_needs_a_graph_and_an_embedding_of_the_same_nodes(kernelne, club, town, tmp_path):
     result = kernelne("recommend", town / "town.edges", club / "club.npz", "1", cwd=tmp_path)
-    assert_refused(result, tmp_path, "no node 'n0' in this embedding")
+    assert_refused(result, tmp_path, "club.npz is not an embedding of", "town.edges: it lacks node 'n0'")
     Embedding([[0.0], [1.0], [2.0]], [0, 1, 77]).save(tmp_path / "three.npz")
     (tmp_path / "two.edges").write_text("0 1\n")
     result = kernelne("recommend", "two.edges", "three.npz", "1", cwd=tmp_path)
@@ -143,3 +145,33 @@ def test_recommend_from_bad_files(kernelne, club, tmp_path):
         options = ["-k", "0"] if word == "-k" else []
         result = kernelne("recommend", graph, embedding, "1", *options, cwd=tmp_path)
         assert_refused(result, tmp_path, word)
+
+
+def test_recommend_repeats(kernelne, town, tmp_path):
+    embedded = kernelne("embed", town / "town.edges", "-o", "out.npz", *FAST, cwd=tmp_path)
+    assert embedded.returncode == 0, embedded.stderr
+    args = ["recommend", town / "town.edges", "out.npz", "n5", "--json", "--quiet"]
+    runs = [kernelne(*args, *more, cwd=tmp_path).stdout for more in (["--deterministic", "-j", "1"],
+            ["--deterministic", "-j", "2"])]  # fmt: skip
+    assert runs[0] == runs[1] != ""
+    assert_refused(kernelne(*args, "-j", "0", cwd=tmp_path), town, "--n-threads=0")
+
+
+def test_recommend_from_an_embedding_of_another_graph(kernelne, club, tmp_path):
+    edges = [f"{i} {(i + 1) % 34}\n" for i in range(34)]
+    (tmp_path / "ring.edges").write_text("".join(edges))
+    result = kernelne("recommend", "ring.edges", club / "club.npz", "1", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "warning: the embedding was made of another graph" in result.stderr
+    assert "another graph" not in kernelne("recommend", "karate", "club.npz", "1", cwd=club).stderr
+
+
+def test_recommend_for_a_node_without_edges(kernelne, club, tmp_path):
+    (tmp_path / "ring.edges").write_text("".join(f"{i} {(i + 1) % 12}\n" for i in range(12)))
+    (tmp_path / "nodes.txt").write_text("".join(f"{i}\n" for i in range(13)))
+    args = ["ring.edges", "--nodes", "nodes.txt"]
+    kernelne("embed", *args, "-o", "ring.npz", *FAST, cwd=tmp_path)
+    for node, told in (("12", True), ("3", False)):
+        result = kernelne("recommend", args[0], "ring.npz", node, *args[1:], cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert (f"note: {node} has no edges" in result.stderr) == told

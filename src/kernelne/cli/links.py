@@ -153,14 +153,12 @@ def recommend(
     network = given_graph(graph, given)
     check_same_nodes(loaded, network, embedding, graph)
     wanted = given_node(node, network.nodes)
-    row = loaded.index_of(wanted)
+    loaded.index_of(wanted)
     if not quiet:
         say(told(network))
         row = int(network.index_of([wanted])[0])
         if network.degrees[row] == 0 and not (network.neighbours == row).any():
-            say(
-                f"note: {wanted} has no edges, so that its vector says nothing of it: the order is that of chance"
-            )
+            say(f"note: {wanted} has no edges, so that its vector is random, and with it this order")
     begin()
     predictor = LinkPredictor(embedder=embedder, random_state=random_state, progress=not quiet)
     predictor.fit(network, loaded)

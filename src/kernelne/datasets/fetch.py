@@ -59,13 +59,16 @@ def find(name: str) -> tuple[str, dict[str, Path]] | None:
 def read_verified(path: Path, sha256: str) -> bytes:
     """The text of a canonical file; FileFormatError if it is not the one with this hash."""
     check_input(path)
+    # In somebody's own folder nothing is ours to delete.
+    ours = (folder := data_folder()) is None or folder != path.parent
+    remedy = "delete it" if ours else f"{DATA} names its folder: correct the file, or unset {DATA}"
     try:
         text = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(path, f"corrupt or truncated gzip data ({error}): delete it") from None
+        raise FileFormatError(path, f"corrupt or truncated gzip data ({error}): {remedy}") from None
     if (found := hashlib.sha256(text).hexdigest()) != sha256:
         raise FileFormatError(
-            path, f"its text has sha256 {found}, should have {sha256}: not this graph, or damaged; delete it"
+            path, f"its text has sha256 {found}, should have {sha256}: not this graph, or damaged; {remedy}"
         )
     return text
 
@@ -80,7 +83,8 @@ def fetch(name: str, source: str | os.PathLike[str] | None = None) -> dict[str, 
     elif not entry.fetched:
         raise InputError(
             f"{name} cannot be fetched: its original is {entry.source}; pass that file as source= to "
-            f"fetch_dataset (kernelne datasets fetch {name} --source FILE), or put {', '.join(_names(name, entry))} into the folder that {DATA} names"
+            f"fetch_dataset (kernelne datasets fetch {name} --source FILE), or put "
+            f"{', '.join(_names(name, entry))} into the folder that {DATA} names"
         )
     else:
         with tempfile.TemporaryDirectory() as temporary:
@@ -128,7 +132,8 @@ def _download(address: str, path: Path) -> None:
         reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
         raise KernelneError(
             f"{address}: cannot be downloaded ({reason}); nothing was kept. If you have the file, pass it as "
-            f"source= to fetch_dataset (kernelne datasets fetch NAME --source FILE); if you have the canonical files, {DATA} names their folder"
+            "source= to fetch_dataset (kernelne datasets fetch NAME --source FILE); if you have the "
+            f"canonical files, {DATA} names their folder"
         ) from error
 
 

@@ -277,7 +277,7 @@ def _indicator(labels: Any, n: int) -> NDArray[np.bool_]:
     if array.ndim not in (1, 2) or len(array) != n:
         found = f"{len(array)} labels" if array.ndim in (1, 2) else f"shape {array.shape}"
         raise InputError(f"labels: {found} for {n} vectors: give one a row")
-    if array.ndim == 2 and array.shape[1] == 1:
+    if array.ndim == 2 and array.shape[1] == 1 and array.dtype != bool:
         raise InputError(f"labels: shape {array.shape}: for one label a node give ({n},), as labels[:, 0]")
     truth = _one_label(array, n) if array.ndim == 1 else _checked_indicator(array)
     if truth.all(axis=0).all():

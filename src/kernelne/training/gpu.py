@@ -29,8 +29,8 @@ try:
 except ImportError as _error:
     raise MissingDependencyError("torch and triton", "gpu") from _error
 
-#: Walks between two looks at coefficients and progress, at most.
-_LARGEST_BLOCK = 2**19
+#: Walks between two looks at coefficients and progress, and ids of nodes they may take, at most.
+_LARGEST_BLOCK, _LARGEST_ROWS = 2**19, 2**24
 #: Walks in flight, at most one for this many nodes: more lose steps' effect on each other, and score lower.
 _NODES_PER_WALK = 25
 #: Warps that one multiprocessor is given, in programs of one or two, whose registers are all it has.
@@ -78,23 +78,32 @@ def run_bytes(graph: Any, config: TrainingConfig) -> int:
     """Device memory a run takes at its peak: graph, noise, walks, and tables or what comes before them."""
     n, arcs = graph.n_nodes, graph.neighbours.size
     weighted = graph.weights is not None
-    block = min(_LARGEST_BLOCK, n * config.walks_per_node)
+    block = _largest_block(config, n * config.walks_per_node)
     walks = 8 * block * (config.walk_length + config.shared_negatives + 1)
     kept = 16 * n + (8 if weighted else 4) * arcs + walks
     tables = 8 * n * config.dim
-    visits = 48 * n + (36 if weighted else 24) * arcs + 5 * block * config.walk_length
+    visits = 48 * n + (36 if weighted else 24) * arcs + 21 * block * config.walk_length
     return int(kept + max(tables, visits) + 2**26)
 
 
 def check_memory(graph: Any, config: TrainingConfig) -> None:
     """Refuse a run that cannot fit the card, before anything is moved there."""
-    needed, (free, total) = run_bytes(graph, config), torch.cuda.mem_get_info(find_device())
+    device = find_device()
+    needed, (free, total) = run_bytes(graph, config), torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by torch for us
     if needed > free:
         raise InputError(
             f"dim={config.dim}: {graph.n_nodes:,} nodes and {graph.neighbours.size:,} arcs need "
             f"{needed / 2**30:.1f} GiB on the GPU and {free / 2**30:.1f} of {total / 2**30:.1f} GiB are "
             "free: lower dim, or use backend='cpu'"
         )
+
+
+def _largest_block(config: TrainingConfig, n_walks: int) -> int:
+    """Walks of a block, a multiple of 4: both slots then lie on 16 bytes, and one compilation serves them."""
+    columns = config.walk_length + config.shared_negatives
+    most = max(min(_LARGEST_BLOCK, _LARGEST_ROWS // columns) // 4 * 4, 4)
+    return int(min(most, -(-n_walks // 4) * 4))
 
 
 def _multiprocessors(device: Any) -> int:
@@ -158,8 +167,7 @@ class _Trainer:
         self.seeds = torch.tensor([signed], dtype=torch.int64, device=device)
         self.side = math.isqrt(self.n - 1) + 1
         columns = config.walk_length + config.shared_negatives
-        # A multiple of 4: both slots then lie on 16 bytes, and one compilation serves them.
-        block = min(_LARGEST_BLOCK, 4 * triton.cdiv(self.n_walks, 4))
+        block = _largest_block(config, self.n_walks)
         # Zeros: what lies beyond the end of a walk is prefetched too, and so must be a node.
         self.rows = torch.zeros((2, block, columns), dtype=torch.int32, device=device)
         self.lengths = torch.empty((2, block), dtype=torch.int32, device=device)
@@ -229,7 +237,7 @@ class _Trainer:
 
     def run(self, report: Report) -> Trained:
         size = n_sums(len(self.config.kernels))
-        ranges = [*blocks(self.n_walks, _LARGEST_BLOCK), (self.n_walks, self.n_walks)]
+        ranges = [*blocks(self.n_walks, self.lengths.shape[1]), (self.n_walks, self.n_walks)]
         self._sample(*_count(ranges[0]), self.noise)
         for number, (here, coming) in enumerate(pairwise(ranges)):
             self.mixture[1].copy_(torch.from_numpy(self.course.coefficients))
