@@ -62,7 +62,8 @@ Cells read **paper / ours / difference**; – is not run, or not in the paper.
 
 ## Summary
 """
-    return "\n".join([head, summary(sections), *map(str, sections)])
+    notes = (HERE / "shortfalls.md").read_text()
+    return "\n".join([head, summary(sections), notes, *map(str, sections)])
 
 
 def _count(results: Sequence[dict[str, Any]], fact: str) -> str:

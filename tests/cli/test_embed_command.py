@@ -224,7 +224,9 @@ def test_divergence_is_a_failure_that_says_what_to_lower(kernelne, folder):
     assert_refused(result, folder, "diverged", "learning_rate", "l2", code=1)
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_interruption_leaves_nothing(folder, sent, code):
     args = ["embed", "ring.edges", "-o", "out.npz", "--walks-per-node", "50000000", "--dim", "64"]
     child = subprocess.Popen(

@@ -101,11 +101,13 @@ def main(args: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show is no failure
-    before = signal.signal(signal.SIGTERM, _stop)
+    ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [signal.signal(number, _stop) for number in ending]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _show_warning
             return _run(args)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(ending, before, strict=True):
+            signal.signal(number, handler)
