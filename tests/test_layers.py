@@ -15,7 +15,7 @@ SOURCE = Path(kernelne.__file__).parent
 
 #: Each layer may import from those before it and from itself.
 LAYERS = [
-    {"errors", "_version", "_jit"},
+    {"errors", "_version", "_jit", "_checks"},
     {"_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
     {"_formats", "graph", "objective", "evaluation"},
     {"embedding", "io", "labels", "walks"},

@@ -293,3 +293,15 @@ def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_fu
             weights[count] = weight
         count += 1
     return count, OK, i, line
+
+
+def data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of the lines that are neither blank nor comments: slow, for a few of them."""
+    line = 0
+    for buffer, start, stop in chunks(path):
+        check_text(path, buffer, start, stop, line)
+        for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
+            line += 1
+            text = raw.strip(b" \t\r")
+            if text and text[0] not in b"#%" and line >= first_line:
+                yield line, raw.removesuffix(b"\r")

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -231,18 +232,7 @@ def _check_suffix(path: str | os.PathLike[str]) -> tuple[str | None, str]:
 
 def _sample(path: str | os.PathLike[str]) -> list[tuple[int, bytes]]:
     """Number and bytes of the first data lines."""
-    sample: list[tuple[int, bytes]] = []
-    line = 0
-    for buffer, start, stop in _tokens.chunks(path):
-        _tokens.check_text(path, buffer, start, stop, line)
-        for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
-            line += 1
-            text = raw.strip(b" \t\r")
-            if text and text[0] not in b"#%":
-                sample.append((line, raw.removesuffix(b"\r")))
-                if len(sample) == _SAMPLE:
-                    return sample
-    return sample
+    return list(islice(_tokens.data_lines(path), _SAMPLE))
 
 
 def _edge_layout(

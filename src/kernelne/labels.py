@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -180,7 +180,7 @@ def read_labels(
     if header not in (None, True, False):
         raise ParameterError("header", header, "must be True, False or None")
     mark = _sniff.read_separator(separator)
-    sample = list(islice(_data_lines(path), _SAMPLE))
+    sample = list(islice(_tokens.data_lines(path), _SAMPLE))
     if not sample:
         raise FileFormatError(path, "no labels in the file")
     if mark is None:
@@ -204,7 +204,7 @@ def read_labels(
     names = pc.utf8_trim_whitespace(pc.list_flatten(split))
     empty = pc.index(names, pa.scalar("", pa.large_string())).as_py()
     if empty >= 0:
-        line, raw = next(islice(_data_lines(path, first_line), int(given[owners[empty]]), None))
+        line, raw = next(islice(_tokens.data_lines(path, first_line), int(given[owners[empty]]), None))
         expected = f"expected a label before and after each {_joint(mark)!r}"
         raise FileFormatError(path, expected, line=line, text=_tokens.text_of(raw))
     ids, rows = _encode(nodes)
@@ -228,18 +228,6 @@ def _encode(texts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         string_objects(values) if integers is None else values.to_numpy(zero_copy_only=False),
         encoded.indices.to_numpy(zero_copy_only=False),
     )
-
-
-def _data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of the lines that are neither blank nor comments: slow, for a few of them."""
-    line = 0
-    for buffer, start, stop in _tokens.chunks(path):
-        _tokens.check_text(path, buffer, start, stop, line)
-        for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
-            line += 1
-            text = raw.strip(b" \t\r")
-            if text and text[0] not in b"#%" and line >= first_line:
-                yield line, raw.removesuffix(b"\r")
 
 
 def _joint(mark: int) -> str:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from kernelne._checks import check_count
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import MKernelNE, estimator_of
@@ -134,8 +135,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         Neighbours it has and the node itself are left out; fewer come back where fewer are left.
         """
         check_is_fitted(self, "n_held_out_")
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ParameterError("k", k, "must be a whole number of at least 1")
+        check_count("k", k)
         row = int(self.graph_.index_of([node])[0])
         others = np.ones(self.graph_.n_nodes, bool)
         plain = self._features.graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numba
@@ -14,6 +14,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from kernelne._checks import check_count
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import check_seed, encode_labels
 from kernelne.evaluation.links import check_vectors, ids_of
@@ -120,8 +121,8 @@ def classify_nodes(
         table = table[rows]
     truth = _indicator(labels, len(table))
     shares, sizes = _check_shares(train_sizes, len(table))
-    _check_count("n_repeats", n_repeats)
-    _check_count("n_threads", 1 if n_threads is None else n_threads)
+    check_count("n_repeats", n_repeats)
+    check_count("n_threads", 1 if n_threads is None else n_threads)
     seed = check_seed(random_state)
     if progress is not None and not callable(progress):
         raise ParameterError("progress", progress, "must be None or a function of (done, in all)")
@@ -317,8 +318,3 @@ def _check_shares(train_sizes: Any, n: int) -> tuple[tuple[float, ...], list[int
             remedy = f"leaves none of {n} nodes to train on, or to test: at least 1/{n}, at most {n - 1}/{n}"
             raise ParameterError("train_sizes", share, remedy)
     return tuple(float(share) for share in shares), [int(float(share) * n) for share in shares]
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ParameterError(name, value, "must be a whole number, at least 1")

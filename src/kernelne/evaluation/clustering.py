@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelne._checks import check_count
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import as_undirected, check_seed, encode_labels, louvain, modularity
 from kernelne.evaluation.links import check_vectors, ids_of
@@ -74,8 +74,8 @@ def cluster_nodes(
         if truth is None:
             raise ParameterError("n_clusters", None, "give a number, or labels or a graph to take it from")
         n_clusters = len(np.unique(truth))
-    _check_count("n_clusters", n_clusters, len(table))
-    _check_count("n_init", n_init)
+    check_count("n_clusters", n_clusters, len(table))
+    check_count("n_init", n_init)
     means = KMeans(int(n_clusters), n_init=int(n_init), random_state=seed)
     assignment = means.fit_predict(table).astype(np.int64)
     return ClusterScores(
@@ -86,10 +86,3 @@ def cluster_nodes(
         None if plain is None else modularity(plain, assignment),
         None if truth is None else len(rows),
     )
-
-
-def _check_count(name: str, value: Any, most: int | None = None) -> None:
-    good = isinstance(value, Integral) and not isinstance(value, bool)
-    if not good or value < 1 or (most is not None and value > most):
-        limit = "at least 1" if most is None else f"from 1 to {most}, the number of nodes"
-        raise ParameterError(name, value, f"must be a whole number, {limit}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
+from kernelne._checks import check_count
 from kernelne.errors import ParameterError
 from kernelne.kernels import check_kernels
 
@@ -52,7 +53,7 @@ class TrainingConfig:
             "shared_negatives",
             "n_threads",
         ):
-            _check_count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
             object.__setattr__(self, name, int(getattr(self, name)))
         if self.n_threads > _MOST_THREADS:
             raise ParameterError("n_threads", self.n_threads, f"must be at most {_MOST_THREADS}")
@@ -75,11 +76,6 @@ class TrainingConfig:
     def learning_rate_at(self, walk: int, n_walks: int) -> float:
         """The rate of walk number `walk`: a straight line from the first to the last of n_walks."""
         return self.learning_rate + (self.min_learning_rate - self.learning_rate) * (walk / n_walks)
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) < 2**31:
-        raise ParameterError(name, value, "must be a whole number, at least 1")
 
 
 def _check_number(name: str, value: Any, *, positive: bool) -> None:
