@@ -93,6 +93,11 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self._provenance = asdict(config) | {"model": type(self).__name__, "backend": self.backend}
         return self
 
+    def check_backend(self) -> None:
+        """Raise now what `fit` would raise for want of a GPU or the packages for it."""
+        if self.backend == "gpu":
+            self._backend().find_device()
+
     def _backend(self) -> Any:
         """The module that trains; that of the GPU needs packages of its own: imported only if asked for."""
         return import_module(f"kernelne.training.{self.backend}")

@@ -42,6 +42,7 @@ def embed(
 
     estimator = given_estimator(given)
     estimator.config()
+    estimator.check_backend()
     check_files(output, graph, given["nodes"])
     check_save(output, overwrite)
     loaded = given_graph(graph, given)

@@ -64,6 +64,7 @@ def links(
         raise ParameterError("--seed", random_state, f"the seeds of {splits} splits must be below 2**32")
     estimator = given_estimator(given).set_params(progress=not quiet)
     estimator.config()
+    estimator.check_backend()
     check_files(None, graph, given["nodes"])
     loaded = given_graph(graph, given)
     if not quiet:
