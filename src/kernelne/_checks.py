@@ -1,8 +1,9 @@
-"""Checks of parameters that several parts share."""
+"""Checks that several parts share: of parameters, and of what the machine has."""
 
 from __future__ import annotations
 
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from kernelne.errors import ParameterError
@@ -14,3 +15,14 @@ def check_count(name: str, value: Any, most: int | None = None) -> None:
     if not good or not 1 <= value <= (2**31 - 1 if most is None else most):
         limit = "at least 1" if most is None else f"from 1 to {most}, the number of nodes"
         raise ParameterError(name, value, f"must be a whole number, {limit}")
+
+
+def available_bytes() -> int | None:
+    """Memory that can be had without swapping, where the system tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

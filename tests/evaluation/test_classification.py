@@ -19,6 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_info
 
 from kernelne import Embedding, InputError, KernelNE, Labels, ParameterError, classify_nodes, read_graph
+from kernelne.evaluation import classification
 from kernelne.evaluation.classification import ClassificationScores, fit_logistic
 
 FOLDER = os.environ.get("KERNELNE_DATA")
@@ -339,3 +340,13 @@ def test_embedding_and_labels_meet_by_id():
     assert (scores.micro_f1 == 1.0).all()
     with pytest.raises(InputError, match=r"give an Embedding, or labels\.indicator"):
         classify_nodes(vectors[:40], labels)
+
+
+def test_threads_share_the_memory_there_is(monkeypatch):
+    table, truth = np.zeros((100, 10)), np.zeros((100, 5), bool)
+    each = 4 * (1000 + 6 * 500)
+    for available, threads in ((20 * each, 10), (each, 1), (0, 1)):
+        monkeypatch.setattr(classification, "available_bytes", lambda available=available: available)
+        assert classification._threads_that_fit(table, truth) == threads
+    monkeypatch.setattr(classification, "available_bytes", lambda: None)  # a system that does not tell
+    assert classification._threads_that_fit(table, truth) >= 100

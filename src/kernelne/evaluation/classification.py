@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import check_count
+from kernelne._checks import available_bytes, check_count
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import check_seed, encode_labels
 from kernelne.evaluation.links import check_vectors, ids_of
@@ -129,7 +129,7 @@ def classify_nodes(
 
     scores = []
     # A thread for a shuffle is faster than several for each small product, and no sum depends on how many.
-    n_threads = int(n_threads or numba.config.NUMBA_NUM_THREADS)
+    n_threads = min(int(n_threads or numba.config.NUMBA_NUM_THREADS), _threads_that_fit(table, truth))
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
         wide, wide_penalty, _ = _whiten(np.column_stack([table, np.ones(len(table))]))
         Z, penalty = wide.astype(np.float32), wide_penalty.astype(np.float32)
@@ -303,6 +303,14 @@ def _checked_indicator(array: NDArray[Any]) -> NDArray[np.bool_]:
             "known = labels.any(axis=1); classify_nodes(vectors[known], labels[known])"
         )
     return np.asarray(truth[:, truth.any(axis=0)])
+
+
+def _threads_that_fit(table: NDArray[Any], truth: NDArray[np.bool_]) -> int:
+    """How many shuffles can be worked on at once in half of the free memory; at least one."""
+    available = available_bytes()
+    # A copy of the table, and about six numbers for each node and class.
+    each = 4 * (table.size + 6 * truth.size)
+    return truth.size if available is None else max(int(available // 2 // each), 1)
 
 
 def _check_shares(train_sizes: Any, n: int) -> tuple[tuple[float, ...], list[int]]:

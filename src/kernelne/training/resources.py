@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
+from kernelne._checks import available_bytes
 from kernelne.errors import InputError
 from kernelne.graph import Graph
 from kernelne.training import cpu
@@ -38,17 +38,6 @@ def run_bytes(graph: Graph, config: TrainingConfig) -> int:
     """Peak memory of a run: what it allocates, the graph, the process itself."""
     arrays = (graph.offsets, graph.neighbours, graph.weights)
     return _new_bytes(graph, config) + sum(a.nbytes for a in arrays if a is not None) + _PROCESS_BYTES
-
-
-def available_bytes() -> int | None:
-    """Memory that can be had without swapping, where the system tells."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
 
 
 def check_memory(graph: Graph, config: TrainingConfig) -> None:
