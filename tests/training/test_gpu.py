@@ -439,7 +439,15 @@ def test_the_gpu_needs_no_other_backends_packages():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(result.stdout.split())
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}
-    parts = {"errors", "kernels", "_version", "training", "training.config", "training.coefficients"}
+    parts = {
+        "errors",
+        "_checks",
+        "kernels",
+        "_version",
+        "training",
+        "training.config",
+        "training.coefficients",
+    }
     parts |= {"training.run", "training.gpu", "training.gpu_loop", "training.gpu_walks"}
     assert {name for name in loaded if name.startswith("kernelne.")} == {f"kernelne.{p}" for p in parts}
 
