@@ -87,7 +87,7 @@ class Course:
         coefficients: NDArray[np.float64],
         n_exploded: int,
     ) -> float:
-        """Note what walks first … last − 1 came to, or raise if it is no number; returns the loss per pair."""
+        """Note what walks first … last − 1 came to, or raise if that makes no sense; the loss per pair."""
         config, rate = self.config, self.config.learning_rate_at(last, self.n_walks)
         if n_exploded or not np.isfinite([n_pairs, loss, *coefficients]).all():
             raise DivergenceError(
