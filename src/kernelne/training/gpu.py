@@ -39,14 +39,14 @@ except ImportError as _error:
 
 #: Walks between two looks at coefficients and progress, and ids of nodes they may take, at most.
 _LARGEST_BLOCK, _LARGEST_ROWS = 2**19, 2**24
-#: Walks in flight, at most one for this many nodes: more lose steps' effect on each other, and score lower.
+#: Nodes for every walk in flight, at least.
 _NODES_PER_WALK = 25
 #: A training program's warps and registers a thread; programs that find room on a multiprocessor.
 _WARPS, _REGISTERS, _PROGRAMS_PER_SM = 2, 168, 6
 #: Columns of the tables that it works on at a time.
 _WIDTH = 64
-#: Blocks that the host may be ahead of the card.
-_AHEAD = 16
+#: Blocks whose records come to the host together; it is one or two such groups ahead of the card.
+_LOOKED_AT_TOGETHER = 8
 #: Gradients in half precision are to stay below this, far from its limit of 65,504.
 _LARGEST_GRADIENT = 2.0**10
 #: Rounds of walks that estimate the visits of second-order walks.
@@ -200,7 +200,7 @@ class _Trainer:
         sigmas = torch.tensor([sigma for _, sigma in config.kernels], dtype=torch.float64, device=device)
         self.mixture = torch.stack([sigmas, self.coefficients]).to(torch.float32)
         self.shape = _shape(config, self.n, device.type == "cuda")
-        self.programs = max(min(_multiprocessors(device) * _PROGRAMS_PER_SM, self.n // _NODES_PER_WALK), 1)
+        self.programs = min(_multiprocessors(device) * _PROGRAMS_PER_SM, _walks_in_flight(self.n))
         self.sums = torch.zeros((self.programs, self.shape["N_SUMS"]), dtype=torch.float32, device=device)
         self.unit = _unit(config)
 
@@ -261,34 +261,37 @@ class _Trainer:
         )  # fmt: skip
 
     def run(self, report: Report) -> Trained:
-        """Queue block after block for the card; the host looks at a block when the card is done with it."""
+        """Queue blocks for the card, and look at what became of them while it works on the next ones."""
         ranges = list(blocks(self.n_walks, len(self.lengths)))
+        shape = (len(ranges), 2 + len(self.config.kernels))
+        records = torch.empty(shape, dtype=torch.float64, device=self.device)
         on_card = self.device.type == "cuda"
-        records = torch.empty((len(ranges), 2 + len(self.config.kernels)), dtype=torch.float64)
-        if on_card:
-            records = records.pin_memory()
-        record = torch.empty(records.shape[1], dtype=torch.float64, device=self.device)
-        done = [torch.cuda.Event() for _ in range(_AHEAD)] if on_card else []
+        seen = torch.empty(shape, dtype=torch.float64, pin_memory=on_card)
+        queued: list[tuple[range, Any]] = []
 
-        def look(number: int) -> None:
-            if on_card:
-                done[number % _AHEAD].synchronize()
-            first, last = ranges[number]
-            n_exploded = self._count_exploded() if last == self.n_walks else 0
-            n_pairs, loss, *coefficients = records[number].tolist()
-            loss = self.course.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
-            report(last, self.n_walks, loss)
+        def look() -> None:
+            numbers, done = queued.pop(0)
+            if done is not None:
+                done.synchronize()
+            for number in numbers:
+                first, last = ranges[number]
+                n_exploded = self._count_exploded() if last == self.n_walks else 0
+                n_pairs, loss, *coefficients = seen[number].tolist()
+                loss = self.course.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
+                report(last, self.n_walks, loss)
 
-        for number, (first, last) in enumerate(ranges):
-            if number >= _AHEAD:
-                look(number - _AHEAD)
-            self._sample(first, last - first, self.noise)
-            self._end_block(last, self._train(first, last - first), record)
-            records[number].copy_(record, non_blocking=True)
-            if on_card:
-                done[number % _AHEAD].record()
-        for number in range(max(len(ranges) - _AHEAD, 0), len(ranges)):
-            look(number)
+        for start in range(0, len(ranges), _LOOKED_AT_TOGETHER):
+            numbers = range(start, min(start + _LOOKED_AT_TOGETHER, len(ranges)))
+            for number in numbers:
+                first, last = ranges[number]
+                self._sample(first, last - first, self.noise)
+                self._end_block(last, self._train(first, last - first), records[number])
+            seen[numbers[0] : numbers[-1] + 1].copy_(records[numbers[0] : numbers[-1] + 1], non_blocking=True)
+            queued.append((numbers, torch.cuda.current_stream().record_event() if on_card else None))
+            if len(queued) > 1:
+                look()
+        while queued:
+            look()
         return self.course.end(_to_host(self.center), _to_host(self.context))
 
     def _count_exploded(self) -> int:
@@ -318,6 +321,15 @@ def _shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
         "num_stages": 1,
         "maxnreg": _REGISTERS,
     }
+
+
+def _walks_in_flight(n: int) -> int:
+    """Walks that may be trained on at a time: they do not see each other's steps.
+
+    They meet most often at hubs, whose share of all visits falls like 1/√n where degrees have heavy tails;
+    graphs of a few hundred nodes have few walks to spare at all.
+    """
+    return max(min(math.isqrt(n), n // _NODES_PER_WALK), 1)
 
 
 def _unit(config: TrainingConfig) -> float:

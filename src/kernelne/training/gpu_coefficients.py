@@ -40,7 +40,10 @@ def _solve(A: tl.tensor, x: tl.tensor, y: tl.tensor, N: tl.constexpr, SIZE: tl.c
     return x / diagonal, y / diagonal
 
 
-@triton.jit(do_not_specialize=["n_programs", "rate", "coef_l2", "coef_spread", "floor"])
+@triton.jit(
+    do_not_specialize=["n_programs", "rate", "coef_l2", "coef_spread", "floor"],
+    do_not_specialize_on_alignment=["record"],
+)
 def end_block(
     sums: tl.tensor,
     n_programs: tl.int32,
