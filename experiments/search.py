@@ -60,6 +60,38 @@ PLANS: dict[str, list[dict[str, Any]]] = {
         mix((("gaussian", 1.0), ("schoenberg", 1.0)), walks_per_node=160),
         mix((("gaussian", 0.7), ("gaussian", 1.4)), walks_per_node=160),
     ],
+    "second": [
+        mix(GAUSS_3, walks_per_node=160),
+        mix((("gaussian", 1.0), ("schoenberg", 1.0)), walks_per_node=160),
+        mix((("gaussian", 1.4),), walks_per_node=200),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=160),
+        mix((("gaussian", 1.4), ("gaussian", 2.8)), walks_per_node=160),
+        mix(GAUSS_3, walks_per_node=80, walk_length=20),
+        one("gaussian", 1.4, walks_per_node=100, walk_length=20),
+        mix(GAUSS_3, walks_per_node=160, window=5),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003),
+        mix((("gaussian", 1.0), ("gaussian", 2.0), ("schoenberg", 1.0)), walks_per_node=160),
+    ],
+    "third": [
+        mix(GAUSS_3, walks_per_node=160, l2=0.003),
+        mix((("gaussian", 1.4), ("gaussian", 2.8)), walks_per_node=160, l2=0.003),
+        mix(GAUSS_3, walks_per_node=80, walk_length=20, l2=0.003),
+        mix(GAUSS_3, walks_per_node=160, l2=0.001),
+        mix((("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 4.0)), walks_per_node=160, l2=0.003),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=180, l2=0.003),
+        mix((("gaussian", 2.0),), walks_per_node=200, l2=0.003),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, coef_spread=0.5),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, coef_spread=5.0),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, learning_rate=0.05),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, window=5),
+    ],
+    "fourth": [
+        mix(GAUSS_3, walks_per_node=160, l2=0.02),
+        mix(GAUSS_3, walks_per_node=160, l2=0.04),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=180, l2=0.02),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=180, l2=0.04),
+        mix((("gaussian", 1.4),), walks_per_node=200, l2=0.03),
+    ],
 }
 
 
@@ -79,6 +111,11 @@ def evened(table: Any, power: float, norm: float) -> Any:
     """Every row's norm raised to a power: 1 leaves them, 0 makes them even."""
     norms = np.linalg.norm(table, axis=1, keepdims=True)
     return scaled(table * norms ** (power - 1), norm)
+
+
+def few_ways(center: Any, context: Any) -> dict[str, Any]:
+    found = {"center": center, "sum": center + context}
+    return found | {f"center {x}": scaled(center, x) for x in (2.0, 2.5, 3.0)}
 
 
 def ways(center: Any, context: Any) -> dict[str, Any]:
@@ -116,7 +153,8 @@ def main() -> None:
                 continue
             seconds = time.perf_counter() - start
             norm = float(np.linalg.norm(fitted.center_, axis=1).mean())
-            for way, table in ways(fitted.center_, fitted.context_).items():
+            tables = (ways if args.plan == "first" else few_ways)(fitted.center_, fitted.context_)
+            for way, table in tables.items():
                 scores = classify_nodes(
                     table, truth, train_sizes=[s / 100 for s in SHARES], n_repeats=args.repeats,
                     random_state=0, n_threads=args.threads,
