@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,12 @@ PLAIN: dict[str, Any] = {
 #: Decay where walks tell nothing, and where they tell everything.
 _LEAST_DECAY, _MOST_DECAY = 0.003, 0.01
 
-AUTO: dict[str, Any] = PLAIN | {"walks_per_node": 160, "l2": _LEAST_DECAY, "vectors": "smooth"}
-
 #: Rows are _LENGTH / n^¼ long, between these.
 _LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
+
+AUTO: dict[str, Any] = PLAIN | {
+    "walks_per_node": 160, "l2": _LEAST_DECAY, "vectors": "smooth", "norm": _LONGEST,
+}  # fmt: skip
 
 #: Rows that are smoothed at a time.
 _BLOCK_ROWS = 2**16
@@ -46,13 +49,13 @@ _PILOT_SHARE = 0.1
 
 
 def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
-    """The parameters given, those left open filled in; what the pilot decides is its starting point."""
+    """The parameters given, those left open filled in; the decay is that before the pilot."""
     automatic = is_automatic(given.get("kernels"))
     filled = dict(given)
     for name, value in (AUTO if automatic else PLAIN).items():
         if name in filled and (filled[name] is None or (name == "kernels" and automatic)):
             filled[name] = value
-    if automatic and filled["norm"] is None and graph is not None:
+    if automatic and given["norm"] is None and graph is not None:
         filled["norm"] = _length(graph.n_nodes)
     return filled
 
@@ -95,8 +98,8 @@ def pilot(
 
 
 def n_tables(settled: Mapping[str, Any]) -> int:
-    """Tables (n, dim) that a run holds at its peak, with the embedding made of them."""
-    if settled["vectors"] == "smooth":
+    """Tables as wide as those trained that a run holds at its peak, with the embedding made of them."""
+    if settled["vectors"] in ("smooth", "concat"):
         return 4
     return 2 if settled["vectors"] == "center" and settled["norm"] is None else 3
 
@@ -105,10 +108,10 @@ def check_output(vectors: Any, norm: Any, dim: Any) -> None:
     """Raise what is wrong with the parameters that make the embedding of two tables."""
     if vectors not in VECTORS:
         raise ParameterError("vectors", vectors, f"must be one of {', '.join(VECTORS)}")
-    if vectors == "concat" and isinstance(dim, int) and dim % 2:
+    if vectors == "concat" and isinstance(dim, Integral) and dim % 2:
         raise ParameterError("dim", dim, 'must be even with vectors="concat": each table has half of it')
     if norm is not None and not (
-        isinstance(norm, int | float) and not isinstance(norm, bool) and 0 < norm < math.inf
+        isinstance(norm, Real) and not isinstance(norm, bool) and 0 < float(norm) < math.inf
     ):
         raise ParameterError("norm", norm, "must be None, which leaves the vectors as trained, or positive")
 
@@ -132,8 +135,10 @@ def combine(
         made = center + context
     if vectors == "smooth":
         made = _smoothed(graph, made)
-    mean = float(np.linalg.norm(made, axis=1).mean())
-    if norm is not None and mean > 0:
+    if norm is None:
+        return made
+    mean = float(np.sqrt(np.einsum("ij,ij->i", made, made)).mean())  # np.linalg.norm would square a copy
+    if mean > 0:
         made *= np.float32(norm / mean)
     return made
 
@@ -142,9 +147,10 @@ def _smoothed(graph: Any, table: NDArray[np.float32]) -> NDArray[np.float32]:
     """Every row plus the mean, by weight, of its neighbours' rows; in blocks, so that one copy is all."""
     weights = np.ones(graph.neighbours.size, np.float32) if graph.weights is None else graph.weights
     links = csr_array((weights, graph.neighbours, graph.offsets), (graph.n_nodes, graph.n_nodes))
-    shares = 1.0 / np.maximum(links.sum(axis=1), np.finfo(np.float32).tiny)
     made = table.copy()
     for first in range(0, len(made), _BLOCK_ROWS):
         rows = slice(first, first + _BLOCK_ROWS)
-        made[rows] += (links[rows] @ table) * shares[rows, None].astype(np.float32)
+        shares = links[rows].astype(np.float64)  # sums of float32 weights may be beyond float32
+        shares.data /= np.repeat(shares.sum(axis=1), np.diff(shares.indptr))
+        made[rows] += shares.astype(np.float32) @ table
     return made
