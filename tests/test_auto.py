@@ -74,7 +74,7 @@ def test_left_open_the_graph_decides():
     settled = auto.settle(MKernelNE().get_params(), graph_of(10_000))
     assert {name: settled[name] for name in auto.AUTO} == auto.AUTO | {"norm": 2.0}
     assert settled["kernels"] == tuple(("gaussian", sigma) for sigma in (1.0, 2.0, 3.0))
-    assert (settled["walks_per_node"], settled["vectors"]) == (160, "smooth")
+    assert (settled["walks_per_node"], settled["vectors"]) == (170, "smooth")
     given = MKernelNE().get_params()
     assert settled.keys() == given.keys()
     assert all(settled[name] is given[name] for name in given.keys() - auto.AUTO.keys())
@@ -111,9 +111,8 @@ def test_what_is_given_is_trained_with(backend, name):
         assert getattr(backend.configs[-1], name) == PINNED[name]
 
 
-@pytest.mark.parametrize("params", [{"l2": 0.004}, {"l2": 0.0}, {"kernels": PAIRS}])
-def test_without_a_question_there_is_no_pilot(backend, params):
-    model = MKernelNE(**FAST, **params).fit(EDGES)
+def test_with_kernels_given_there_is_no_pilot(backend):
+    model = MKernelNE(**FAST, kernels=PAIRS).fit(EDGES)
     assert len(backend.configs) == 1
     assert "signal" not in model.chosen_
 
@@ -136,10 +135,10 @@ def test_length_of_rows_shrinks_with_the_graph():
 # The pilot
 
 
-def pilot(loss, **changes):
+def pilot(loss, decay=None, **changes):
     config = MKernelNE(**FAST | changes).config()
     fake = Backend(loss)
-    settings, found, _ = auto.pilot(graph_of(5), config, fake.train, lambda done, total, loss: None)
+    settings, found, _ = auto.pilot(graph_of(5), config, decay, fake.train, lambda done, total, loss: None)
     return config, settings, found, fake.configs
 
 
@@ -154,17 +153,31 @@ def test_decay_grows_with_what_walks_tell():
     assert sorted(set(decays)) == decays[2:-1]
 
 
+def test_the_widest_kernel_goes_where_walks_tell_much():
+    alike = 5 / 6
+    for loss, n_kernels in ((math.nan, 3), (alike, 3), (0.76 * alike, 3), (0.74 * alike, 2), (0.0, 2)):
+        config, settings, found, _ = pilot(loss)
+        assert found["kernels"] == settings.kernels == config.kernels[:n_kernels]
+        assert config.kernels == auto.AUTO["kernels"]
+
+
+def test_a_decay_that_is_given_stays():
+    config, settings, found, _ = pilot(0.1, decay=0.004, l2=0.004)
+    assert config.l2 == settings.l2 == 0.004
+    assert "l2" not in found
+
+
 def test_the_loss_of_vectors_all_alike_follows_the_negatives():
     assert pilot(0.5, n_negative=1)[2]["signal"] == 0
     assert pilot(0.5, n_negative=9)[2]["signal"] == round(1 - 0.5 / 0.9, 3)
 
 
 @pytest.mark.parametrize(("walks", "few"), [(160, 16), (47, 5), (3, 1), (1, 1)])
-def test_the_pilot_has_a_tenth_of_the_walks_and_changes_the_decay_alone(walks, few):
+def test_the_pilot_has_a_tenth_of_the_walks_and_changes_nothing_else(walks, few):
     config, settings, found, (first,) = pilot(0.3, walks_per_node=walks)
     changed = {"walks_per_node": few}
     assert vars(first) == vars(config) | changed
-    assert vars(settings) == vars(config) | {"l2": found["l2"]}
+    assert vars(settings) == vars(config) | {"l2": found["l2"], "kernels": found["kernels"]}
     assert found["l2"] > config.l2 == auto.AUTO["l2"]
 
 

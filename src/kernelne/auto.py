@@ -1,8 +1,8 @@
 """The default that finds its own way: what MKernelNE takes for parameters left open.
 
 When kernels are given these are the plain defaults. When they are not, they come from the graph alone, never
-from labels: most are constants that did best over many graphs, and the decay of the vectors follows from a
-short pilot run. docs/method.md has the figures.
+from labels: some are constants that did best over many graphs, the length of the vectors follows from the
+number of nodes, their decay and the kernels from a short pilot run. docs/method.md has the figures.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ PLAIN: dict[str, Any] = {
     "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
+#: Where the walks tell so much, the widest kernel is left out.
+_CLEAR = 0.25
+
 #: Decay where walks tell nothing, and where they tell everything.
 _LEAST_DECAY, _MOST_DECAY = 0.003, 0.01
 
@@ -38,7 +41,7 @@ _LEAST_DECAY, _MOST_DECAY = 0.003, 0.01
 _LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
 
 AUTO: dict[str, Any] = PLAIN | {
-    "walks_per_node": 160, "l2": _LEAST_DECAY, "vectors": "smooth", "norm": _LONGEST,
+    "walks_per_node": 170, "l2": _LEAST_DECAY, "vectors": "smooth", "norm": _LONGEST,
 }  # fmt: skip
 
 #: Rows that are smoothed at a time.
@@ -49,11 +52,13 @@ _PILOT_SHARE = 0.1
 
 
 def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
-    """The parameters given, those left open filled in; the decay is that before the pilot."""
-    automatic = is_automatic(given.get("kernels"))
+    """The parameters given, those left open filled in; kernels and decay are those of the pilot."""
     filled = dict(given)
+    if "kernels" not in given:  # KernelNE leaves nothing open
+        return filled
+    automatic = is_automatic(given["kernels"])
     for name, value in (AUTO if automatic else PLAIN).items():
-        if name in filled and (filled[name] is None or (name == "kernels" and automatic)):
+        if automatic if name == "kernels" else filled[name] is None:
             filled[name] = value
     if automatic and given["norm"] is None and graph is not None:
         filled["norm"] = _length(graph.n_nodes)
@@ -73,18 +78,16 @@ def is_automatic(kernels: Any) -> bool:
     return isinstance(kernels, str) and kernels == "auto"
 
 
-def needs_pilot(given: Mapping[str, Any]) -> bool:
-    return is_automatic(given.get("kernels")) and given.get("l2") is None
-
-
 def pilot(
-    graph: Any, config: TrainingConfig, train: Callable[..., Trained], report: Report
+    graph: Any, config: TrainingConfig, decay: float | None, train: Callable[..., Trained], report: Report
 ) -> tuple[TrainingConfig, dict[str, Any], Report]:
-    """Train for a moment and choose the decay: the settings, what was found, and how the rest is reported.
+    """Train for a moment and choose kernels and decay (unless given): the settings, what was found, and how
+    the rest of the run is reported.
 
     The loss of walks that were not trained on before, beside that of vectors all alike, says how much there
     is to be learned. Decay is a help where that is much, as in citation networks. Where it is little, as
-    among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start.
+    among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start; there
+    the widest kernel, which still pulls from afar, earns its place too.
     """
     first = replace(config, walks_per_node=max(round(_PILOT_SHARE * config.walks_per_node), 1))
     before = graph.n_nodes * first.walks_per_node
@@ -92,9 +95,12 @@ def pilot(
     loss = train(graph, first, lambda done, _, loss: report(done, total, loss)).loss
     alike = config.n_negative / (1 + config.n_negative)
     signal = 0.0 if math.isnan(loss) else min(max(1 - loss / alike, 0.0), 1.0)
-    decay = float(f"{_LEAST_DECAY + (_MOST_DECAY - _LEAST_DECAY) * signal:.2g}")
-    found = {"l2": decay, "signal": round(signal, 3)}
-    return replace(config, l2=decay), found, lambda done, _, loss: report(before + done, total, loss)
+    found: dict[str, Any] = {"kernels": config.kernels if signal < _CLEAR else config.kernels[:-1]}
+    if decay is None:
+        found["l2"] = float(f"{_LEAST_DECAY + (_MOST_DECAY - _LEAST_DECAY) * signal:.2g}")
+    settings = replace(config, **found)
+    found["signal"] = round(signal, 3)
+    return settings, found, lambda done, _, loss: report(before + done, total, loss)
 
 
 def n_tables(settled: Mapping[str, Any]) -> int:
@@ -113,7 +119,7 @@ def check_output(vectors: Any, norm: Any, dim: Any) -> None:
     if norm is not None and not (
         isinstance(norm, Real) and not isinstance(norm, bool) and 0 < float(norm) < math.inf
     ):
-        raise ParameterError("norm", norm, "must be None, which leaves the vectors as trained, or positive")
+        raise ParameterError("norm", norm, "must be a positive number, or None")
 
 
 def combine(
