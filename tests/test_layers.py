@@ -22,7 +22,7 @@ LAYERS = [
     {"datasets"},
     {"training"},
     {"estimators"},
-    {"link_features", "link_predictor"},
+    {"link_features", "link_predictor", "baselines"},
     {"summary", "demo"},
     {"cli"},
     {"__main__"},
