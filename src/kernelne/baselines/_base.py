@@ -130,3 +130,9 @@ def pad_columns(vectors: NDArray[Any], dim: int) -> NDArray[np.float32]:
     padded = np.zeros((len(vectors), dim), np.float32)
     padded[:, : vectors.shape[1]] = vectors
     return padded
+
+
+def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Rows scaled to length 1; those of length 0 stay."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
