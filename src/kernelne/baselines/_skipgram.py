@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kernelne import kernels
 from kernelne._jit import cached
+from kernelne.baselines._clusters import Clusters, gather
 from kernelne.baselines._threads import NORM_LIMIT, Totals, run_blocks
 from kernelne.graph import Graph
 from kernelne.progress import Report
@@ -47,8 +48,7 @@ from kernelne.walks import AliasTable, WalkGraph, WalkPlan, alias_table, expecte
 
 LOGISTIC, SQUARED = 0, 1
 
-#: What a compiled loop of this package's baselines is made of, beside its own file.
-PARTS = (*COMPILED_IN, "training/loop.py", "baselines/_skipgram.py")
+_PARTS = (*COMPILED_IN, "training/loop.py", "baselines/_clusters.py")
 
 _LARGEST_BLOCK = 65_536
 _HALF, _ONE, _TWO, _ZERO = np.float32(0.5), np.float32(1.0), np.float32(2.0), np.float32(0.0)
@@ -126,13 +126,13 @@ def _weigh(length: Any, n_contexts: Any, rate: Any, loss_kind: Any, s: Any) -> A
 
 
 @compiled
-def rate_of(walk: Any, step: Any) -> Any:
+def _rate_of(walk: Any, step: Any) -> Any:
     """The learning rate of a walk: a straight line from the first to the last."""
     return np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
 
 
 @compiled
-def step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, tables: Any, s: Any) -> Any:
+def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, tables: Any, s: Any) -> Any:
     """Train on walk b of the batch; returns its loss and how many rows have exploded."""
     length = s.lengths[b]
     n_contexts = length + step.n_shared
@@ -143,8 +143,10 @@ def step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, tables
     return loss, n_bad
 
 
-@cached(compiled_in=PARTS, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
-def train_walks(first: Any, last: Any, walking: Any, loss_kind: Any, tables: Any, s: Any) -> Any:
+@cached(compiled_in=_PARTS, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
+def train_walks(
+    first: Any, last: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any
+) -> Any:
     """Train on walks first … last − 1; returns pairs, their loss, and rows seen to have exploded."""
     step = walking.step
     length_known, n_pairs, n_bad, all_pairs, all_loss = 0, 0, 0, 0, 0.0
@@ -159,7 +161,9 @@ def train_walks(first: Any, last: Any, walking: Any, loss_kind: Any, tables: Any
             if s.lengths[b] != length_known:
                 length_known = s.lengths[b]
                 n_pairs = weigh_pairs(length_known, step, s)
-            loss, bad = step_walk(b, rate_of(start + b, step), n_pairs, loss_kind, step, tables, s)
+            rate = _rate_of(start + b, step)
+            loss, bad = _step_walk(b, rate, n_pairs, loss_kind, step, tables, s)
+            loss += gather(b, rate, (start + b) / step.n_walks, clusters, tables.center, s)
             n_bad += bad
             all_pairs += n_pairs
             all_loss += loss
@@ -195,22 +199,20 @@ class Trainer:
             make_scratch(params.walk_length, params.shared_negatives, params.dim, 1) for _ in range(n_threads)
         ]
 
-    def run(self, report: Report, loss_kind: int) -> NDArray[np.float32]:
+    def run(self, report: Report, loss_kind: int, clusters: Clusters | None = None) -> NDArray[np.float32]:
         """Train on all walks; returns the center table."""
+        clusters = clusters or Clusters(self.tables.center[:0], 1.0)
 
         def work(part: int, first: int, last: int) -> Totals:
             done: Totals = train_walks(
-                first, last, self.walking, loss_kind, self.tables, self.scratch[part]
+                first, last, self.walking, loss_kind, clusters, self.tables, self.scratch[part]
             )
             return done
 
-        self.each_block(work, report)
-        return self.tables.center
-
-    def each_block(self, work: Any, report: Report) -> None:
-        length = self.walking.plan.length
-        largest = max(_LARGEST_BLOCK * 100 // max(length, 10) ** 2, 1)
+        # Longer walks make smaller blocks, so that progress and Ctrl-C do not wait.
+        largest = max(_LARGEST_BLOCK * 100 // max(self.walking.plan.length, 10) ** 2, 1)
         run_blocks(self.n_walks, largest, self.n_threads, work, report)
+        return self.tables.center
 
 
 def start_tables(n: int, dim: int, seed: np.uint64) -> Tables:

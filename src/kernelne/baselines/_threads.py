@@ -1,4 +1,4 @@
-"""A run of gradient steps in blocks, each shared out between threads that write to the tables without locks."""
+"""A run of gradient steps in blocks, shared out between threads that write to the tables without locks."""
 
 from __future__ import annotations
 

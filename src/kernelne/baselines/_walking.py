@@ -47,4 +47,4 @@ class WalkBaseline(Baseline):
         checked: Graph = as_graph(graph)
         rows = 2 * self.walk_length + self.shared_negatives + 48
         scratch = 4 * rows * (self.dim + 16 + 5 * (self.walk_length + 16))
-        return tables_bytes(checked, self.dim) + self._threads() * scratch
+        return int(tables_bytes(checked, self.dim) + self._threads() * scratch)

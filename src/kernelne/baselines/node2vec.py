@@ -16,8 +16,8 @@ from kernelne.progress import Progress, Report
 class Node2Vec(WalkBaseline):
     """Grover and Leskovec, "node2vec: Scalable Feature Learning for Networks", KDD 2016.
 
-    Skip-gram with negative samples, as DeepWalk here, on walks of second order: a step back to the node before
-    weighs 1/p, one to a neighbour of that node 1, any other 1/q. With p = q = 1 it is DeepWalk.
+    Skip-gram with negative samples, as DeepWalk here, on walks of second order: a step back to where the walk
+    came from weighs 1/p, one to a neighbour of that node 1, any other 1/q. With p = q = 1 it is DeepWalk.
 
     Parameters
     ----------
