@@ -94,9 +94,9 @@ def _step_pair(b: Any, rate: Any, shift: Any, center: Any, context: Any, d: Any)
         d.scores[r] = _dot(d.own, context[d.others[b, r]]) - shift
     loss = _weigh(rate, d.scores)
     for r in range(d.scores.size):
-        other = context[d.others[b, r]]
-        _add_scaled(d.scores[r], other, d.change)
-        _add_scaled(d.scores[r], d.own, other)
+        _add_scaled(d.scores[r], context[d.others[b, r]], d.change)
+    for r in range(d.scores.size):
+        _add_scaled(d.scores[r], d.own, context[d.others[b, r]])
     _add_scaled(_ONE, d.change, source)
     return loss, exploded
 

@@ -39,9 +39,6 @@ class WalkBaseline(Baseline):
 
     def _check(self) -> None:
         check_rates(self.learning_rate, self.min_learning_rate)
-        for name in ("p", "q"):
-            if not 1e-6 <= getattr(self, name) <= 1e6:
-                raise ParameterError(name, getattr(self, name), "must lie between 1e-6 and 1e6")
 
     def memory_bytes(self, graph: Any) -> int:
         checked: Graph = as_graph(graph)

@@ -19,7 +19,7 @@ from kernelne.training.loop import fill_uniform
 class GEMSEC(WalkBaseline):
     """Rozemberczki, Davies, Sarkar and Sutton, "GEMSEC: Graph Embedding with Self Clustering", ASONAM 2019.
 
-    Skip-gram with negative samples, as DeepWalk here, and for every node v met on a walk the cost of being far
+    Skip-gram with negative samples, as DeepWalk here, and for every node v met on a walk a cost of being far
     from the nearest of some cluster centers, which are learned as well: γ · min_c ‖f(v) − μ_c‖. The weight γ
     rises exponentially from `cluster_weight` to 1.
 

@@ -170,12 +170,13 @@ def _make_edges(graph: Graph, seed: np.uint64) -> Edges:
     sources = np.repeat(np.arange(graph.n_nodes, dtype=graph.neighbours.dtype), graph.degrees)
     weights = None if graph.weights is None else graph.weights.astype(np.float64)
     nothing = AliasTable(np.empty(0, np.uint32), np.empty(0, np.int32))
-    degrees = np.bincount(sources, weights, graph.n_nodes).astype(np.float64)
+    # Both ends count, or the nodes that arcs only reach would never be negatives.
+    degrees = sum(np.bincount(ends, weights, graph.n_nodes) for ends in (sources, graph.neighbours))
     return Edges(
         sources,
         graph.neighbours,
         nothing if weights is None else alias_table(weights),
-        alias_table(degrees**NOISE_POWER),
+        alias_table(np.asarray(degrees, np.float64) ** NOISE_POWER),
         seed,
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelne.baselines._skipgram import LOGISTIC, Trainer
 from kernelne.baselines._walking import WalkBaseline
+from kernelne.errors import ParameterError
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
 
@@ -35,6 +36,8 @@ class Node2Vec(WalkBaseline):
     >>> Node2Vec(p=0.5, q=2, dim=8, random_state=1).fit_transform([(0, 1), (1, 2), (2, 0), (2, 3)]).shape
     (4, 8)
     """
+
+    _numbers: ClassVar[dict[str, bool]] = WalkBaseline._numbers | {"p": True, "q": True}
 
     def __init__(
         self,
@@ -66,6 +69,12 @@ class Node2Vec(WalkBaseline):
         self.n_threads = n_threads
         self.random_state = random_state
         self.progress = progress
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("p", "q"):
+            if not 1e-6 <= getattr(self, name) <= 1e6:
+                raise ParameterError(name, getattr(self, name), "must lie between 1e-6 and 1e6")
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         return Trainer(graph, self, seed, self._threads()).run(report, LOGISTIC)
