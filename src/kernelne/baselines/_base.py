@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_bytes, check_count, check_number
 from kernelne.embedding import Embedding
-from kernelne.errors import DivergenceError, InputError
+from kernelne.errors import DivergenceError, InputError, ParameterError
 from kernelne.estimators import available_threads, describe_graph, seed_of, versions
 from kernelne.graph import Graph, as_graph, count_isolated
 from kernelne.progress import Report, reporting
@@ -27,7 +27,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
     """A node embedding by another method, in KernelNE's manners.
 
     A subclass stores its parameters, among them dim, n_threads, random_state and progress; names those to be
-    checked in `_counts` and `_numbers`; says in `memory_bytes` what it will need; and learns in `_embed`.
+    checked in `_counts`, `_numbers` and `_flags`; says in `memory_bytes` what it needs; learns in `_embed`.
 
     Attributes
     ----------
@@ -39,6 +39,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
     _counts: ClassVar[tuple[str, ...]] = ()
     #: Parameters that are numbers: must they be positive, or may they be zero?
     _numbers: ClassVar[dict[str, bool]] = {}
+    #: Parameters that are True or False.
+    _flags: ClassVar[tuple[str, ...]] = ()
     #: What the method does and what it counts, for whoever watches its progress.
     _task: ClassVar[str] = "training"
     _unit: ClassVar[str] = "walks"
@@ -62,6 +64,9 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
             check_count("n_threads", self.n_threads)
         for name, positive in self._numbers.items():
             check_number(name, getattr(self, name), positive=positive)
+        for name in self._flags:
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(name, getattr(self, name), "must be True or False")
         self._check()
         checked: Graph = as_graph(graph)
         self._check_memory(checked)

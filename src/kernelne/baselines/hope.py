@@ -24,16 +24,17 @@ class HOPE(Baseline):
 
     M. Ou, P. Cui, J. Pei, Z. Zhang, W. Zhu: "Asymmetric Transitivity Preserving Graph Embedding", KDD 2016.
 
-    The Katz index S = Σ_{t ≥ 1} (βA)ᵗ counts the paths between two nodes, an edge more weighing β. Its largest
-    singular triplets (s, u, v) give each node √s·u as a source and √s·v as a target, half of the columns each.
-    Arcs keep their direction. Nodes without edges get zeros, and so do columns beyond twice the nodes.
+    The Katz index S = Σ_{t ≥ 1} (βA)ᵗ counts the paths between two nodes, an edge more weighing β. Its
+    largest singular triplets (s, u, v) give each node √s·u as a source and √s·v as a target, half of the
+    columns each. Arcs keep their direction. Nodes without edges get zeros, and so do columns beyond twice the
+    number of nodes.
 
     Parameters
     ----------
     dim: columns of the embedding.
     decay: β as a share of 1/‖A‖₂, where the sum over paths would stop to converge; above 0 and below 1.
-    normalise: scale every row to length 1. The paper does not: there a row's length follows the node's degree,
-        and is so small that a regularised classifier sees next to nothing. False leaves the rows so.
+    normalise: scale every row to length 1. The paper does not: there a row's length follows the node's
+        degree, and is so small that a regularised classifier sees next to nothing. False leaves it so.
     n_threads, random_state, progress: as in KernelNE.
 
     Examples
@@ -45,6 +46,7 @@ class HOPE(Baseline):
     """
 
     _numbers: ClassVar[dict[str, bool]] = {"decay": True}
+    _flags: ClassVar[tuple[str, ...]] = ("normalise",)
     _task: ClassVar[str] = "factorising"
     _unit: ClassVar[str] = "steps"
 
@@ -68,8 +70,6 @@ class HOPE(Baseline):
     def _check(self) -> None:
         if self.decay >= 1:
             raise ParameterError("decay", self.decay, "must be below 1, or the sum over paths has no end")
-        if not isinstance(self.normalise, bool):
-            raise ParameterError("normalise", self.normalise, "must be True or False")
 
     def memory_bytes(self, graph: Any) -> int:
         # Bases of a few blocks, and their products, in float64; the matrix and its transpose.
@@ -78,7 +78,7 @@ class HOPE(Baseline):
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         adjacency = graph.to_scipy().astype(np.float64)
         half = (self.dim + 1) // 2
-        largest = float(truncated_svd(adjacency, 1, seed)[1][0])
+        largest = float(truncated_svd(adjacency, 1, seed)[1].max(initial=0))
         if largest == 0:
             return np.zeros((graph.n_nodes, self.dim), np.float32)
         matrix = adjacency * (self.decay / largest)

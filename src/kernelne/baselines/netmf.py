@@ -1,4 +1,4 @@
-"""NetMF: the matrix that DeepWalk factorises, in closed form, factorised by a singular value decomposition."""
+"""NetMF: the matrix that DeepWalk factorises, written down and factorised by singular values."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class NetMF(Baseline):
     dim: columns of the embedding.
     window: T.
     n_negative: b; 1 in the paper.
-    rank: eigenpairs of D^-½ A D^-½ from which the sum is computed, as the paper does for large windows, beside
-        those of eigenvalue 1, one a component, which are known. The paper's rank is 256; fewer smooth more,
-        which helps on small graphs. None sums the powers themselves.
+    rank: eigenpairs of D^-½ A D^-½ from which the sum is computed, as the paper does for large windows,
+        beside those of eigenvalue 1, one a component, which are known. The paper's rank is 256; fewer smooth
+        more, which helps on small graphs. None sums the powers themselves.
     n_threads, random_state, progress: as in KernelNE.
 
     Examples
@@ -109,7 +109,7 @@ class Spread:
     normalised: N = D^-½ A D^-½, sparse float32; M = (Σ_r Nʳ) · outer outerᵀ.
     outer: float32 (n,), √(vol/(b T d)); zero for nodes without edges.
     component: int32 (n,), connected component of each node. Entries of M between two of them are zero.
-    inside: float32, one a component: what its eigenvector of eigenvalue 1 adds to M between any two of its nodes.
+    inside: float32, one a component: what its eigenvector of eigenvalue 1 adds to M between its nodes.
     trivial: those eigenvectors, sparse float32 (n, components).
     """
 
@@ -157,7 +157,9 @@ def _spectrum(spread: Spread, model: NetMF, seed: int) -> Iterator[NDArray[np.fl
     """The same from the largest eigenvalues below 1; as in the paper, sums below zero are left out."""
     n = len(spread.outer)
     smooth = Smoothing(spread.normalised, spread.trivial, _POWER)
-    vectors, _, _ = truncated_svd(smooth, model.rank or n, seed, symmetric=True)
+    vectors, smoothed, _ = truncated_svd(smooth, model.rank or n, seed, symmetric=True)
+    # What comes from an eigenvalue below zero has a sum below zero too, and may be lost in rounding besides.
+    vectors = vectors[:, smoothed > 0.5**_POWER]
     values = np.einsum("ij,ij->j", vectors, spread.normalised @ vectors, dtype=np.float64)
     sums = sum(values**r for r in range(1, model.window + 1))
     half = vectors * np.sqrt(np.maximum(sums, 0)).astype(np.float32)
@@ -216,8 +218,8 @@ def _gather(rows, offsets):  # type: ignore[no-untyped-def]
 class Smoothing:
     """((1 + N)/2)^power without its eigenvalues 1, as an operator.
 
-    Eigenvectors are N's, the largest eigenvalues of N first; the power drives these apart, at the price of a few
-    sparse products, and so saves rounds of the factorisation.
+    Eigenvectors are N's, the largest eigenvalues of N first; the power drives these apart, at the price of a
+    few sparse products, and so saves rounds of the factorisation.
     """
 
     normalised: Any

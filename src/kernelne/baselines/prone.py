@@ -27,10 +27,10 @@ class ProNE(Baseline):
     J. Zhang, Y. Dong, Y. Wang, J. Tang, M. Ding: "ProNE: Fast and Scalable Network Representation Learning",
     IJCAI 2019.
 
-    The matrix log p(v | u) − log p⁻(v), over edges (u, v) only, is factorised by a randomised SVD. The vectors
-    are then propagated through the filter exp(−θ/2 ((λ − µ)² − 1)) of the graph's Laplacian, by a Chebyshev
-    expansion, and turned to their main axes. Rows have length 1; those of nodes without edges are zero, and so
-    are columns beyond the number of nodes.
+    The matrix log p(v | u) − log p⁻(v), over edges (u, v) only, is factorised by a randomised SVD. The
+    vectors are then propagated through the filter exp(−θ/2 ((λ − µ)² − 1)) of the graph's Laplacian, by a
+    Chebyshev expansion, and turned to their main axes. Rows have length 1; those of nodes without edges are
+    zero, and so are columns beyond the number of nodes.
 
     Parameters
     ----------
@@ -129,7 +129,9 @@ def propagate(
     n = adjacency.shape[0]
     joined = adjacency + scipy.sparse.eye_array(n, dtype=np.float32, format="csr")
     shifted = (scipy.sparse.eye_array(n, dtype=np.float32) * np.float32(1 - mu) - _stochastic(joined)).tocsr()
-    weights = [(-1) ** i * (1 if i == 0 else 2) * float(ive(i, theta)) * math.exp(theta) for i in range(order)]
+    weights = [
+        (-1) ** i * (1 if i == 0 else 2) * float(ive(i, theta)) * math.exp(theta) for i in range(order)
+    ]
 
     def x(a: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(0.5 * (shifted @ (shifted @ a)) - a)
