@@ -30,10 +30,10 @@ class Operator(Protocol):
 def truncated_svd(
     matrix: Operator, k: int, seed: int, *, symmetric: bool = False, tolerance: float = 1e-3
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The largest singular triplets of a matrix (n, m): left (n, k) vectors, values (k,), right (m, k) vectors.
+    """The largest singular triplets of a matrix (n, m): left (n, k), values (k,), right (m, k).
 
-    k is cut to the rank, or nearly so. A block of vectors, random at first, is multiplied by A Aᵀ (by A, if it
-    is said to be symmetric) a few times; the best of what these products span is the next block, until no
+    k is cut to the rank, or nearly so. A block of vectors, random at first, is multiplied by A Aᵀ (by A, if
+    it is said to be symmetric) a few times; the best of what these products span is the next block, until no
     value moves by more than `tolerance` of the largest (Musco & Musco, "Randomized Block Krylov Methods for
     Stronger and Faster Approximate SVD", NeurIPS 2015).
     """

@@ -16,7 +16,7 @@ from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
 
 #: Paths so long that they weigh less than this are left out.
-_NEGLIGIBLE = 1e-6
+_NEGLIGIBLE = 1e-5
 
 
 class HOPE(Baseline):
@@ -72,16 +72,16 @@ class HOPE(Baseline):
             raise ParameterError("decay", self.decay, "must be below 1, or the sum over paths has no end")
 
     def memory_bytes(self, graph: Any) -> int:
-        # Bases of a few blocks, and their products, in float64; the matrix and its transpose.
-        return int(8 * graph.n_nodes * 8 * (self.dim // 2 + 10) + 40 * graph.neighbours.size)
+        # Bases of a few blocks, their products and decomposition, in float32; the matrix and its transpose.
+        return int(4 * graph.n_nodes * 24 * (self.dim // 2 + 10) + 20 * graph.neighbours.size)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        adjacency = graph.to_scipy().astype(np.float64)
+        adjacency = graph.to_scipy()
         half = (self.dim + 1) // 2
         largest = float(truncated_svd(adjacency, 1, seed)[1].max(initial=0))
         if largest == 0:
             return np.zeros((graph.n_nodes, self.dim), np.float32)
-        matrix = adjacency * (self.decay / largest)
+        matrix = adjacency * np.float32(self.decay / largest)
         terms = math.ceil(math.log(_NEGLIGIBLE) / math.log(self.decay))
         report(1, 2, math.nan)
         left, values, right = truncated_svd(Katz(matrix, matrix.T.tocsr(), terms), half, seed)

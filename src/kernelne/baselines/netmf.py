@@ -17,7 +17,7 @@ from kernelne._jit import cached
 from kernelne.baselines._base import Baseline, pad_columns
 from kernelne.baselines._linalg import truncated_svd
 from kernelne.evaluation.communities import as_undirected
-from kernelne.graph import Graph, as_graph
+from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
 
 #: Numbers in a block of rows of the matrix while it is computed: 16 MB.
@@ -84,9 +84,9 @@ class NetMF(Baseline):
             check_count("rank", self.rank)
 
     def memory_bytes(self, graph: Any) -> int:
-        n = as_graph(graph).n_nodes
+        n = graph.n_nodes
         # The matrix at worst, when no entry is zero; bases of the two factorisations; blocks in the making.
-        return int(4 * n * n + 4 * n * 8 * (max(self.dim, self.rank or 0) + 10) + 4 * 4 * _BLOCK)
+        return int(4 * n * n + 4 * n * 24 * (max(self.dim, self.rank or 0) + 10) + 4 * 4 * _BLOCK)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         adjacency = as_undirected(graph).to_scipy()

@@ -72,8 +72,8 @@ class ProNE(Baseline):
         self.progress = progress
 
     def memory_bytes(self, graph: Any) -> int:
-        # Six tables while the filter runs, each float32, and copies of the matrix.
-        return int(6 * 4 * graph.n_nodes * self.dim + 40 * graph.neighbours.size)
+        # Tables in float32, most while the last are decomposed, and copies of the matrix.
+        return int(14 * 4 * graph.n_nodes * self.dim + 40 * graph.neighbours.size)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         adjacency = graph.to_scipy()
