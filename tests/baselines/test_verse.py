@@ -9,9 +9,10 @@ from skipgram_reference import assert_learns, crumbs
 
 from kernelne._jit import cached
 from kernelne.baselines import VERSE
-from kernelne.baselines.verse import walk_end
+from kernelne.baselines._pairs import make_drawn
+from kernelne.baselines.verse import Plan, walk_ends
 from kernelne.errors import ParameterError
-from kernelne.walks import STEP, stream_key, walk_graph
+from kernelne.walks import walk_graph
 
 
 def _pagerank(graph, alpha):
@@ -23,9 +24,11 @@ def _pagerank(graph, alpha):
 
 
 @cached()
-def _count_ends(graph, v, go_on, seed, counts):
-    for number in range(100_000):
-        counts[walk_end(graph, v, go_on, stream_key(seed, STEP, number))] += 1
+def _count_ends(graph, plan, drawn, counts):
+    for first in range(0, 100_000, 10):
+        walk_ends(first, 10, graph, plan, drawn)
+        for b in range(10):
+            counts[drawn.others[b, 0]] += 1
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -34,7 +37,10 @@ def test_walks_end_where_personalised_pagerank_says(random_graph, directed):
     exact = _pagerank(graph, 0.85)
     for v in range(0, 8, 3):
         counts = np.zeros(8)
-        _count_ends(walk_graph(graph), v, np.uint64(0.85 * 2**32), np.uint64(v), counts)
+        drawn = make_drawn(1, 4)
+        drawn.sources[:] = v
+        plan = Plan(np.uint64(v), np.uint64(0.85 * 2**32), 1, 0.1, 0.1)
+        _count_ends(walk_graph(graph), plan, drawn, counts)
         np.testing.assert_allclose(counts / 100_000, exact[v], atol=0.008)
 
 

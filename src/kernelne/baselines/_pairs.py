@@ -28,6 +28,7 @@ class Drawn(NamedTuple):
 
     sources: NDArray[np.int64]  # BATCH
     others: NDArray[np.int64]  # BATCH × 1 + negatives: the partner of a source, then its negatives
+    moving: NDArray[np.bool_]  # BATCH: whether the walk to a partner goes on, where there is one
     scores: NDArray[np.float32]  # 1 + negatives
     own: NDArray[np.float32]  # dim: the source's row as it was
     change: NDArray[np.float32]  # dim: what will be added to it
@@ -37,6 +38,7 @@ def make_drawn(n_negative: int, dim: int) -> Drawn:
     return Drawn(
         np.zeros(BATCH, np.int64),
         np.zeros((BATCH, 1 + n_negative), np.int64),
+        np.zeros(BATCH, np.bool_),
         np.zeros(1 + n_negative, np.float32),
         np.zeros(dim, np.float32),
         np.zeros(dim, np.float32),

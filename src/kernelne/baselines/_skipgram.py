@@ -177,16 +177,17 @@ class Trainer:
     """
 
     def __init__(self, graph: Graph, params: Any, seed: int, n_threads: int, l2: float = 0.0) -> None:
-        self.n_walks = graph.n_nodes * params.walks_per_node
+        self.n_walks = graph.n_nodes * int(params.walks_per_node)
         self.n_threads = n_threads
         self.seed = np.uint64(seed)
-        plan = WalkPlan(self.seed, params.walk_length, 1 / params.p, 1 / params.q)
+        length, n_shared, dim = int(params.walk_length), int(params.shared_negatives), int(params.dim)
+        plan = WalkPlan(self.seed, length, 1 / float(params.p), 1 / float(params.q))
         compact = walk_graph(graph)
-        visits = expected_visits(compact, plan, params.walks_per_node)
+        visits = expected_visits(compact, plan, int(params.walks_per_node))
         step = Step(
-            window=params.window,
-            n_negative=params.n_negative,
-            n_shared=params.shared_negatives,
+            window=int(params.window),
+            n_negative=int(params.n_negative),
+            n_shared=n_shared,
             l2=np.float32(l2),
             first_rate=float(params.learning_rate),
             last_rate=float(params.min_learning_rate),
@@ -194,10 +195,8 @@ class Trainer:
             norm_limit=np.float32(NORM_LIMIT),
         )
         self.walking = Walking(compact, plan, alias_table(visits**NOISE_POWER), step)
-        self.tables = start_tables(graph.n_nodes, params.dim, self.seed)
-        self.scratch: list[Scratch] = [
-            make_scratch(params.walk_length, params.shared_negatives, params.dim, 1) for _ in range(n_threads)
-        ]
+        self.tables = start_tables(graph.n_nodes, dim, self.seed)
+        self.scratch: list[Scratch] = [make_scratch(length, n_shared, dim, 1) for _ in range(n_threads)]
 
     def run(self, report: Report, loss_kind: int, clusters: Clusters | None = None) -> NDArray[np.float32]:
         """Train on all walks; returns the center table."""

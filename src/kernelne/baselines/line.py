@@ -128,19 +128,18 @@ class LINE(Baseline):
         return tables_bytes(checked, self.dim) + each * checked.neighbours.size
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        orders = {"first": self.dim} if self.order == "first" else {"second": self.dim}
-        if self.order == "both":
-            orders = {"first": self.dim - self.dim // 2, "second": self.dim // 2}
-        n_samples = graph.n_nodes * self.samples_per_node
+        dim = int(self.dim)
+        orders = {"first": dim - dim // 2, "second": dim // 2} if self.order == "both" else {self.order: dim}
+        n_samples = graph.n_nodes * int(self.samples_per_node)
         parts = []
-        for number, (order, dim) in enumerate(orders.items()):
+        for number, (order, columns) in enumerate(orders.items()):
 
             def count(done: int, total: int, loss: float, before: int = number * n_samples) -> None:
                 report(before + done, total * len(orders), loss)
 
             # The two halves must not be trained on the same draws.
             own_seed = np.uint64(seed) if order == "first" else ~np.uint64(seed)
-            parts.append(self._train(graph, dim, order == "first", own_seed, count))
+            parts.append(self._train(graph, columns, order == "first", own_seed, count))
         return parts[0] if len(parts) == 1 else np.hstack([_unit_rows(part) for part in parts])
 
     def _train(
@@ -153,16 +152,15 @@ class LINE(Baseline):
             return center
         context = center if shared else np.zeros_like(center)
         edges = _make_edges(graph, seed)
-        schedule = Schedule(
-            graph.n_nodes * self.samples_per_node, float(self.learning_rate), float(self.min_learning_rate)
-        )
-        drawn = [make_drawn(self.n_negative, dim) for _ in range(self._threads())]
+        n_samples = graph.n_nodes * int(self.samples_per_node)
+        schedule = Schedule(n_samples, float(self.learning_rate), float(self.min_learning_rate))
+        drawn = [make_drawn(int(self.n_negative), dim) for _ in range(self._threads())]
 
         def work(part: int, first: int, last: int) -> Totals:
             done: Totals = train_edges(first, last, edges, schedule, center, context, drawn[part])
             return done
 
-        run_blocks(schedule.n_samples, LARGEST_BLOCK, self._threads(), work, report)
+        run_blocks(n_samples, LARGEST_BLOCK, self._threads(), work, report)
         return center
 
 
@@ -182,5 +180,7 @@ def _make_edges(graph: Graph, seed: np.uint64) -> Edges:
 
 
 def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms > 0, norms, 1))
+    """The rows scaled, in place, to length 1, zeros left as they are."""
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    vectors /= np.where(norms > 0, norms, 1)
+    return vectors

@@ -43,19 +43,29 @@ class Plan(NamedTuple):
 
 
 @compiled
-def walk_end(graph: Any, v: Any, go_on: Any, key: Any) -> Any:
-    """Where a walk from v ends that goes on with probability α at every node: personalised PageRank's draw.
+def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
+    """Where walks from the sources end that go on with probability α at every node: personalised PageRank.
 
-    At a node without neighbours it ends.
+    Walks first, first + 1, … take their steps in turn, so that their memory accesses overlap. A walk also ends
+    at a node without neighbours.
     """
-    step = 0
-    while graph.offsets[v] < graph.offsets[v + 1]:
-        bits = draw(key, step)
-        if (bits & _LOW) >= go_on:  # the upper half of the bits is for the neighbour
-            break
-        v = np.int64(graph.neighbours[pick_neighbour(graph, v, bits)])
+    for b in range(size):
+        d.others[b, 0] = d.sources[b]
+        d.moving[b] = True
+    n_moving, step = size, 0
+    while n_moving:
+        for b in range(size):
+            if not d.moving[b]:
+                continue
+            v = d.others[b, 0]
+            bits = draw(stream_key(plan.seed, STEP, first + b), step)
+            # The lower half of the bits is for going on, the upper for the neighbour.
+            if graph.offsets[v] == graph.offsets[v + 1] or (bits & _LOW) >= plan.go_on:
+                d.moving[b] = False
+                n_moving -= 1
+            else:
+                d.others[b, 0] = graph.neighbours[pick_neighbour(graph, v, bits)]
         step += 1
-    return v
 
 
 @cached(compiled_in=PARTS, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
@@ -67,11 +77,10 @@ def train_similar(first: Any, last: Any, graph: Any, plan: Any, vectors: Any, d:
         size = min(BATCH, last - start)
         for b in range(size):
             d.sources[b] = start_node(plan.seed, start + b, n)
-            key = stream_key(plan.seed, STEP, start + b)
-            d.others[b, 0] = walk_end(graph, d.sources[b], plan.go_on, key)
             key = stream_key(plan.seed, NOISE, start + b)
             for r in range(1, d.others.shape[1]):
                 d.others[b, r] = below(draw(key, r), n)
+        walk_ends(start, size, graph, plan, d)
         rate = np.float32(plan.first_rate + (plan.last_rate - plan.first_rate) * (start / plan.n_samples))
         loss, bad = step_pairs(size, rate, shift, vectors, vectors, d)
         all_loss += loss
@@ -150,14 +159,15 @@ class VERSE(Baseline):
         plan = Plan(
             np.uint64(seed),
             np.uint64(self.alpha * 2.0**32),
-            graph.n_nodes * self.samples_per_node,
+            graph.n_nodes * int(self.samples_per_node),
             float(self.learning_rate),
             float(self.min_learning_rate),
         )
         compact: WalkGraph = walk_graph(graph)
-        vectors = np.empty((graph.n_nodes, self.dim), np.float32)
-        fill_uniform(vectors, plan.seed, 0.5 / self.dim)
-        drawn = [make_drawn(self.n_negative, self.dim) for _ in range(self._threads())]
+        dim = int(self.dim)
+        vectors = np.empty((graph.n_nodes, dim), np.float32)
+        fill_uniform(vectors, plan.seed, 0.5 / dim)
+        drawn = [make_drawn(int(self.n_negative), dim) for _ in range(self._threads())]
 
         def work(part: int, first: int, last: int) -> Totals:
             done: Totals = train_similar(first, last, compact, plan, vectors, drawn[part])
