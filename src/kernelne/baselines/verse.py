@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
     """Where walks from the sources end that go on with probability α at every node: personalised PageRank.
 
-    Walks first, first + 1, … take their steps in turn, so that their memory accesses overlap. A walk also ends
+    Walks first, first + 1, … take steps in turn, so that their memory accesses overlap. A walk also ends
     at a node without neighbours.
     """
     for b in range(size):
