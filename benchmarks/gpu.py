@@ -1,6 +1,7 @@
 """Training on one GPU: seconds, walks a second, share of the memory roofline, peak memory.
 
     python benchmarks/gpu.py [--cold] [--huge] [-o results.json]
+    ncu -k regex:train_walks -s 3 -c 1 python benchmarks/gpu.py --profile KernelNE-Gauss
 
 Times run from the graph on the card to the embedding on the host, JIT warm, median of three. Needs NumPy,
 SciPy, torch and Triton only. KERNELNE_DATA: a folder with the paper's graphs, for CiteSeer.
@@ -121,7 +122,7 @@ def roofline(graph: Any, device: Any, settings: TrainingConfig, bandwidth: float
     """The training kernel alone: every row a walk touches is read once and written once."""
     trainer = gpu._Trainer(graph, settings, device)
     trainer.mixture[1] = 1.0 / len(settings.kernels)
-    count = trainer.lengths.shape[1]
+    count = len(trainer.lengths)
     for block in range(3):  # vectors that have come apart, as in the middle of a run
         trainer._sample(block * count, count, trainer.noise)
         trainer._train(block * count, count)
@@ -184,12 +185,18 @@ def main() -> None:
     )
     parser.add_argument("--cold", action="store_true", help="also measure the first start ever")
     parser.add_argument("--huge", action="store_true", help="also 10 M nodes, 100 M edges")
+    parser.add_argument("--profile", metavar="MODEL", choices=MODELS, help="only train, for a profiler")
     parser.add_argument("-o", "--output", type=Path)
     args = parser.parse_args()
     device = gpu.find_device()
+    large = csr(power_law(10**6, 10.0)[0], 10**6)
+    if args.profile:
+        roofline(large, device, config(args.profile), 1.0)
+        return
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
     bandwidth = copy_bandwidth(device)
     result: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d"),
         "card": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "triton": triton.__version__,
@@ -208,7 +215,6 @@ def main() -> None:
             flush=True,
         )
 
-    large = csr(power_law(10**6, 10.0)[0], 10**6)
     random = erdos_renyi(10**5, 1e-4)
     for model in MODELS:
         if "KERNELNE_DATA" in os.environ:

@@ -21,6 +21,7 @@ LAYERS = [
     {"embedding", "io", "labels", "walks"},
     {"datasets"},
     {"training"},
+    {"auto"},
     {"estimators"},
     {"link_features", "link_predictor", "baselines"},
     {"summary", "demo"},

@@ -9,7 +9,7 @@ import secrets
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from kernelne import auto
 from kernelne._version import __version__
 from kernelne.embedding import Embedding
 from kernelne.errors import ParameterError
@@ -36,14 +37,15 @@ BACKENDS = ("cpu", "gpu")
 class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     """What the estimators share. Subclasses store their parameters and say what the kernels are."""
 
-    def _kernels(self) -> tuple[tuple[str, float], ...]:
+    def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         raise NotImplementedError
 
     def config(self) -> TrainingConfig:
         """The parameters, checked, as training takes them."""
-        params = self.get_params(deep=False)
+        params = auto.settle(self.get_params(deep=False))
+        auto.check_output(params["vectors"], params["norm"], params["dim"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
-        given |= {"kernels": self._kernels(), "seed": seed_of(params["random_state"])}
+        given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
         given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
         given["learn_coefficients"] = "kernels" in params
         if params["backend"] not in BACKENDS:
@@ -56,14 +58,21 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             )
         if given["n_threads"] is None:
             given["n_threads"] = available_threads()
-        return TrainingConfig(**given)
+        config = TrainingConfig(**given)
+        return replace(config, dim=config.dim // 2) if params["vectors"] == "concat" else config
 
     def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
         """Raise now what `fit` would raise before training; returns the graph."""
-        checked = as_graph(graph)
-        memory = resources if self.backend == "cpu" else self._backend()
-        memory.check_memory(checked, config or self.config())
+        checked, config = as_graph(graph), config or self.config()
+        if self.backend == "cpu":
+            resources.check_memory(checked, config, self.n_tables())
+        else:
+            self._backend().check_memory(checked, config)
         return checked
+
+    def n_tables(self) -> int:
+        """Tables (n, dim) that `fit` holds at its peak."""
+        return auto.n_tables(auto.settle(self.get_params(deep=False)))
 
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
@@ -77,7 +86,13 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         if n_isolated:
             _warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
+        params = self.get_params(deep=False)
+        settled = auto.settle(params, checked)
+        self.chosen_ = {name: value for name, value in settled.items() if value is not params[name]}
         with reporting(self.progress) as report:
+            if auto.needs_pilot(params):
+                config, found, report = auto.pilot(checked, config, self._backend().train, report)
+                self.chosen_ |= found
             trained: Trained = self._backend().train(checked, config, report)
         _warn_of_little(trained.loss, config)
         self.seconds_ = time.perf_counter() - start
@@ -86,11 +101,14 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self.kernels_ = config.kernels
         self.center_: NDArray[np.float32] = trained.center
         self.context_: NDArray[np.float32] = trained.context
-        self.embedding_: NDArray[np.float32] = self.center_
+        self.embedding_: NDArray[np.float32] = auto.combine(
+            checked, trained.center, trained.context, settled["vectors"], settled["norm"]
+        )
         self.coefficients_ = trained.coefficients
         self.history_ = trained.history
         self.loss_ = trained.loss
-        self._provenance = asdict(config) | {"model": type(self).__name__, "backend": self.backend}
+        self._provenance = asdict(config) | {name: settled[name] for name in ("dim", "vectors", "norm")}
+        self._provenance |= {"model": type(self).__name__, "backend": self.backend}
         return self
 
     def check_backend(self) -> None:
@@ -135,6 +153,9 @@ class KernelNE(_WalkEmbedder):
     learning_rate, min_learning_rate: the rate at the start and, after falling in a straight line, at the end.
     l2: decay of the vectors, λ.
     shared_negatives: negatives drawn for a walk, shared by its pairs; fewer are faster, more are smoother.
+    vectors: what becomes the embedding: the "center" table; the "sum" of both; "smooth", that sum plus the
+        mean of the neighbours' sums; or "concat", both side by side, each with dim / 2 columns.
+    norm: mean length of the embedding's rows; None leaves it as trained.
     backend: "cpu", or "gpu" for one NVIDIA GPU (needs kernelne[gpu]).
     n_threads: None for all cores this process may use; without meaning on a GPU.
     deterministic: the same bits for the same `random_state` on any number of threads; slower.
@@ -144,8 +165,9 @@ class KernelNE(_WalkEmbedder):
 
     Attributes
     ----------
-    embedding_: float32 (n, dim); row i belongs to graph_.nodes[i]. Here the center table.
-    center_, context_: float32 (n, dim), the two tables as trained.
+    embedding_: float32 (n, dim); row i belongs to graph_.nodes[i].
+    center_, context_: float32, the two tables as trained.
+    chosen_: parameters that were left open, and what was taken for them.
     coefficients_: float64 (number of kernels,).
     history_: arrays by name, an entry for every block: walks, pairs, loss, learning_rate, coefficients.
     loss_: per pair, over the last walks.
@@ -175,6 +197,8 @@ class KernelNE(_WalkEmbedder):
         min_learning_rate: float = 1e-4,
         l2: float = 1e-2,
         shared_negatives: int = 14,
+        vectors: str = "center",
+        norm: float | None = None,
         backend: str = "cpu",
         n_threads: int | None = None,
         deterministic: bool = False,
@@ -194,14 +218,23 @@ class KernelNE(_WalkEmbedder):
         self.min_learning_rate = min_learning_rate
         self.l2 = l2
         self.shared_negatives = shared_negatives
+        self.vectors = vectors
+        self.norm = norm
         self.backend = backend
         self.n_threads = n_threads
         self.deterministic = deterministic
         self.random_state = random_state
         self.progress = progress
 
-    def _kernels(self) -> tuple[tuple[str, float], ...]:
+    def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         return check_kernels([(self.kernel, self.sigma)], "kernel, sigma")
+
+    @classmethod
+    def paper(cls, kernel: str = "gaussian", **changes: Any) -> Self:
+        """The paper's model of that name ("gaussian" or "schoenberg", both with sigma 2); changes on top."""
+        _check_paper("kernel", kernel, ("gaussian", "schoenberg"))
+        settings: dict[str, Any] = {"kernel": kernel, "sigma": 2.0}
+        return cls(**(settings | changes))
 
 
 class MKernelNE(_WalkEmbedder):
@@ -209,10 +242,12 @@ class MKernelNE(_WalkEmbedder):
 
     Parameters
     ----------
-    kernels: (name, sigma) pairs, names as in KernelNE.
-    coef_l2: decay of the coefficients, β.
+    kernels: (name, sigma) pairs, names as in KernelNE. "auto" leaves them and all parameters that are None to
+        the graph: a pilot run on a tenth of the walks decides, never a label (`chosen_` says what). With
+        kernels given, parameters that are None are KernelNE's, or as said here.
+    coef_l2: decay of the coefficients, β; None: 0.02.
     coef_spread: pull of the coefficients towards each other, γ, with a floor under their sum that keeps the
-        vectors from collapsing; 0 leaves them free, as in the paper.
+        vectors from collapsing; 0 leaves them free, as in the paper; None: 1.5.
 
     All other parameters and attributes are KernelNE's.
 
@@ -228,20 +263,22 @@ class MKernelNE(_WalkEmbedder):
     def __init__(
         self,
         *,
-        kernels: Any = (("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0)),
-        coef_l2: float = 0.02,
-        coef_spread: float = 1.5,
+        kernels: Any = "auto",
+        coef_l2: float | None = None,
+        coef_spread: float | None = None,
         dim: int = 128,
-        walks_per_node: int = 80,
-        walk_length: int = 10,
+        walks_per_node: int | None = None,
+        walk_length: int | None = None,
         window: int = 10,
         n_negative: int = 5,
         p: float = 1.0,
         q: float = 1.0,
         learning_rate: float = 0.025,
         min_learning_rate: float = 1e-4,
-        l2: float = 1e-2,
+        l2: float | None = None,
         shared_negatives: int = 14,
+        vectors: str | None = None,
+        norm: float | None = None,
         backend: str = "cpu",
         n_threads: int | None = None,
         deterministic: bool = False,
@@ -262,14 +299,34 @@ class MKernelNE(_WalkEmbedder):
         self.min_learning_rate = min_learning_rate
         self.l2 = l2
         self.shared_negatives = shared_negatives
+        self.vectors = vectors
+        self.norm = norm
         self.backend = backend
         self.n_threads = n_threads
         self.deterministic = deterministic
         self.random_state = random_state
         self.progress = progress
 
-    def _kernels(self) -> tuple[tuple[str, float], ...]:
-        return check_kernels(self.kernels)
+    def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+        return check_kernels(settled["kernels"])
+
+    @classmethod
+    def paper(cls, kernel: str = "gaussian", dataset: str | None = None, **changes: Any) -> Self:
+        """The paper's mixture of that name, "gaussian" or "schoenberg"; changes on top.
+
+        Gaussians have sigma 1, 2, 3, and 0.5, 1, 1.5 for dataset="ppi"; Schoenberg's 1, 1.5, 2.
+        """
+        _check_paper("kernel", kernel, ("gaussian", "schoenberg"))
+        sigmas = (1.0, 1.5, 2.0) if kernel == "schoenberg" else (1.0, 2.0, 3.0)
+        if kernel == "gaussian" and dataset == "ppi":
+            sigmas = (0.5, 1.0, 1.5)
+        settings: dict[str, Any] = {"kernels": tuple((kernel, sigma) for sigma in sigmas)}
+        return cls(**(settings | changes))
+
+
+def _check_paper(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ParameterError(name, value, f"the paper has {' and '.join(known)}")
 
 
 def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
@@ -332,6 +389,7 @@ def _provenance(estimator: _WalkEmbedder) -> dict[str, Any]:
         "model": parameters.pop("model"),
         "seed": parameters.pop("seed"),
         "parameters": parameters,
+        "chosen": dict(estimator.chosen_),
         "graph": describe_graph(estimator.graph_),
         "backend": parameters.pop("backend"),
         "seconds": round(estimator.seconds_, 3),

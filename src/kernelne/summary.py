@@ -13,13 +13,13 @@ from kernelne.training.config import TrainingConfig
 from kernelne.training.resources import check_memory, run_bytes, run_seconds
 
 
-def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
+def summarise(graph: Graph, config: TrainingConfig, n_tables: int = 2) -> dict[str, Any]:
     """Facts by name, in the order to show them; all values can go into JSON."""
     degrees = graph.degrees
     n_components, component = connected_components(graph.to_scipy(), directed=False)
     rows = np.repeat(np.arange(graph.n_nodes), degrees)
     try:
-        check_memory(graph, config)
+        check_memory(graph, config, n_tables)
         seconds: Any = round(run_seconds(graph, config), 1)
     except InputError:
         seconds = "does not fit in memory"
@@ -41,7 +41,7 @@ def summarise(graph: Graph, config: TrainingConfig) -> dict[str, Any]:
         "dim": config.dim,
         "walks": graph.n_nodes * config.walks_per_node,
         "threads": config.n_threads,
-        "estimated_memory_MiB": round(run_bytes(graph, config) / 2**20),
+        "estimated_memory_MiB": round(run_bytes(graph, config, n_tables) / 2**20),
         "estimated_seconds": seconds,
         "fingerprint": graph.fingerprint,
     }

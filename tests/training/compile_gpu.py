@@ -14,7 +14,7 @@ from typing import Any
 POINTERS = {
     "offsets": "*i64", "neighbours": "*i32", "thresholds": "*i32", "keep": "*i32", "other": "*i32",
     "rows": "*i32", "lengths": "*i32", "seeds": "*i64", "center": "*fp32", "context": "*fp32",
-    "mixture": "*fp32", "all_sums": "*fp32",
+    "mixture": "*fp32", "all_sums": "*fp32", "sums": "*fp32", "coefficients": "*fp64", "record": "*fp64",
 }  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def main() -> None:
     from oracle import config
 
     from kernelne.training import gpu
+    from kernelne.training.gpu_coefficients import end_block
     from kernelne.training.gpu_loop import train_walks
     from kernelne.training.gpu_walks import sample_walks
 
@@ -45,6 +46,7 @@ def main() -> None:
         constants = {"LENGTH": 10, "N_SHARED": 14, "BLOCK": gpu._SAMPLED_TOGETHER}
         constants |= {"WEIGHTED": weighted, "SECOND_ORDER": second_order}
         found[f"walks, weighted={weighted}, second_order={second_order}"] = _ptx(sample_walks, constants)
+    found["coefficients"] = _ptx(end_block, {"N_KERNELS": 3, "LEARNED": True, "N_SUMS": 14})
     three = (("gaussian", 1.0), ("schoenberg", 2.0), ("inverse_multiquadric", 0.5))
     for name, changes, n in (
         ("one kernel", {}, 1000),

@@ -12,7 +12,7 @@ from oracle import config, judge
 
 from kernelne.kernels import KERNELS
 from kernelne.objective import walk_pairs
-from kernelne.training.coefficients import Moments, n_sums
+from kernelne.training.coefficients import Moments, n_sums, step_coefficients
 from kernelne.training.config import TrainingConfig
 
 #: Rounded additions to one entry of a table, about: tiles of a walk that comes back to a node.
@@ -100,6 +100,38 @@ def assert_trains_as_the_oracle(
             of_oracle = getattr(exact, name)
             atol = precision * np.abs(of_oracle).max()
             np.testing.assert_allclose(getattr(found, name), of_oracle, rtol=0, atol=atol)
+
+
+def assert_coefficients_step_as_on_the_cpu(
+    n_kernels: int, floor: float, device: Any, n_pairs: int = 30
+) -> None:
+    """From sums of more programs than are added up at a time."""
+    import torch
+
+    from kernelne.training.gpu_coefficients import end_block
+
+    rng, n_programs = np.random.default_rng(n_kernels), 70
+    values = rng.uniform(0, 1, (n_programs, n_pairs, n_kernels))
+    targets = rng.integers(0, 2, (n_programs, n_pairs, 1))
+    products = np.tril(np.einsum("pia,pib->pab", values, values)).reshape(n_programs, -1)
+    sums = np.column_stack(
+        [np.full(n_programs, n_pairs), rng.uniform(size=n_programs), (values * targets).sum(1), products]
+    ).astype(np.float32)
+    before = rng.uniform(-0.5, 0.5, n_kernels)
+    coefficients = torch.tensor(before, device=device)
+    mixture = torch.full((2, n_kernels), 7.0, device=device)
+    record = torch.empty(2 + n_kernels, dtype=torch.float64, device=device)
+    end_block[(1,)](
+        torch.tensor(sums, device=device), n_programs, coefficients, mixture, record, 0.01, 0.02, 1.5, floor,
+        N_KERNELS=n_kernels, LEARNED=True, N_SUMS=sums.shape[1],
+    )  # fmt: skip
+    total = sums.sum(axis=0, dtype=np.float64)
+    expected = before
+    if n_pairs:
+        expected = step_coefficients(before, Moments.unpack(total, n_kernels), 0.01, 0.02, 1.5, floor)
+    np.testing.assert_allclose(coefficients.cpu(), expected, rtol=1e-9)
+    np.testing.assert_allclose(record.cpu(), [*total[:2], *expected], rtol=1e-9)
+    np.testing.assert_allclose(mixture.cpu(), [[7.0] * n_kernels, expected], rtol=1e-6)
 
 
 def _like(tensor: Any, values: NDArray[Any]) -> Any:

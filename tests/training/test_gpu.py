@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ import scipy.stats
 from gpu_steps import (
     CPU_SCORES,
     PLANTED,
+    assert_coefficients_step_as_on_the_cpu,
     assert_kernel_is_the_registrys,
     assert_trains_as_the_oracle,
     bare_graph,
@@ -28,6 +30,7 @@ from kernelne import KernelNE, walks
 from kernelne.errors import DivergenceError, InputError
 from kernelne.graph import Graph
 from kernelne.kernels import KERNELS
+from kernelne.objective import walk_pairs
 from kernelne.training import cpu, run
 
 try:
@@ -316,6 +319,34 @@ def test_programs_share_the_walks_out(random_graph):
     assert_trains_as_the_oracle(trainer, IN_TURN, first=100, count=11)
 
 
+# ----------------------------------------------------------------------------------------- coefficients
+
+
+@pytest.mark.parametrize("kernel", [("gaussian", 0.001), ("gaussian", 1000.0), ("schoenberg", 1000.0)])
+@pytest.mark.parametrize("changes", [{}, {"shared_negatives": 1}, {"window": 1, "walk_length": 40}])
+def test_gradients_fit_into_half_precision(kernel, changes):
+    """All rows alike and a value off by 2: as steep as it gets."""
+    settings = config(kernels=(kernel,), **changes)
+    walk, noise = np.arange(settings.walk_length), -1 - np.arange(settings.shared_negatives)
+    pairs = walk_pairs(walk, noise, window=settings.window, n_negative=settings.n_negative)
+    slope = abs(KERNELS[kernel[0]](np.float64(0.0), kernel[1])[1])
+    ends = np.concatenate([pairs.centers, pairs.contexts + 1000])
+    most = np.bincount(ends + 1000, np.tile(4 * 2 * slope * pairs.weights, 2)).max()
+    unit = gpu._unit(settings)
+    assert math.frexp(unit)[0] == 0.5
+    assert 0.1 <= most / unit <= gpu._LARGEST_GRADIENT  # far from 65,504 and from 2⁻¹⁴
+
+
+@pytest.mark.parametrize("n_kernels", [1, 2, 3, 5])
+@pytest.mark.parametrize("floor", [-np.inf, 5.0])
+def test_coefficients_step_as_on_the_cpu(n_kernels, floor):
+    assert_coefficients_step_as_on_the_cpu(n_kernels, floor, HOST)
+
+
+def test_a_block_without_pairs_leaves_the_coefficients():
+    assert_coefficients_step_as_on_the_cpu(3, 5.0, HOST, n_pairs=0)
+
+
 # ------------------------------------------------------------------------------------------------- runs
 
 
@@ -334,7 +365,8 @@ def test_a_run_is_the_cpus(random_graph, few_blocks):
         theirs = gpu._Trainer(graph, settings, HOST)
         theirs.noise = gpu.Noise(*(torch.from_numpy(part.view(np.int32)) for part in ours.noise))
         theirs.center.copy_(torch.from_numpy(ours.tables.center))
-        theirs.course.coefficients = ours.course.coefficients
+        theirs.coefficients.copy_(torch.from_numpy(ours.course.coefficients))
+        theirs.mixture[1].copy_(theirs.coefficients)
         start = ours.tables.center.copy()
         expected, found = ours.run(_quiet), theirs.run(_quiet)
     moved = np.abs(expected.center - start).max()
@@ -448,7 +480,7 @@ def test_the_gpu_needs_no_other_backends_packages():
         "training.config",
         "training.coefficients",
     }
-    parts |= {"training.run", "training.gpu", "training.gpu_loop", "training.gpu_walks"}
+    parts |= {f"training.{name}" for name in ("run", "gpu", "gpu_coefficients", "gpu_loop", "gpu_walks")}
     assert {name for name in loaded if name.startswith("kernelne.")} == {f"kernelne.{p}" for p in parts}
 
 
@@ -479,7 +511,7 @@ def compiled(tmp_path_factory):
 
 def test_kernels_compile_for_a_card(compiled):
     assert len([name for name in compiled if name.startswith("walks")]) == 4
-    assert compiled.keys() >= {"one kernel", "mixture", "long walks, huge tables"}
+    assert compiled.keys() >= {"one kernel", "mixture", "long walks, huge tables", "coefficients"}
 
 
 @pytest.mark.parametrize("name", ["one kernel", "mixture", "long walks, huge tables"])
@@ -487,6 +519,8 @@ def test_training_is_compiled_to_what_makes_it_fast(compiled, name):
     added = re.findall(r"(?:atom|red)\.global\S*\.add\.(\S+)", compiled[name])
     assert added  # steps are added four columns at a time
     assert set(added) == {"v4.f32"}
-    assert "mma.sync" in compiled[name]
+    assert set(re.findall(r"mma\.sync\S*", compiled[name])) == {
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    }
     assert ("prefetch.global.L2" in compiled[name]) == (name != "long walks, huge tables")
     assert "max.NaN.f32" in compiled[name]  # else an exploded row would look like distance 0

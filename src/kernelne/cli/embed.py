@@ -53,12 +53,21 @@ def embed(
         say(told(loaded))
     begin()
     estimator.fit(loaded)
+    if estimator.chosen_ and not quiet:
+        say(f"chosen: {_chosen(estimator.chosen_)}")
     estimator.to_embedding().save(output, overwrite=overwrite)
     if not quiet:
         print(
             f"{output}: {loaded.n_nodes:,} nodes × {estimator.dim}, {type(estimator).__name__}, "
             f"loss {estimator.loss_:.4f}, seed {estimator.seed_}, {estimator.seconds_:.1f} s"
         )
+
+
+def _chosen(choice: dict[str, Any]) -> str:
+    """What was chosen, in one line."""
+    kernels = ",".join(f"{name}:{sigma:g}" for name, sigma in choice.get("kernels", ()))
+    rest = (f"{name} {value}" for name, value in choice.items() if name != "kernels")
+    return ", ".join(filter(None, [kernels, *rest]))
 
 
 @takes(
@@ -68,9 +77,10 @@ def info(graph: GraphArgument, as_json: JsonOption = False, **given: Any) -> Non
     """Say what a graph is like, and the memory and time that embedding it would take."""
     from kernelne.summary import summarise
 
-    config = given_estimator(given).config()
+    estimator = given_estimator(given)
+    config = estimator.config()
     loaded = given_graph(graph, given)
     if not as_json:
         say(told(loaded))
     begin()
-    (print_json if as_json else print_facts)(summarise(loaded, config))
+    (print_json if as_json else print_facts)(summarise(loaded, config, estimator.n_tables()))

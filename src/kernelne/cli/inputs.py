@@ -37,7 +37,7 @@ def given_estimator(given: dict[str, Any]) -> Any:
             other = next(m for m in models if m != model)
             option = "--" + name.replace("_", "-")
             raise ParameterError(option, chosen[name], f"belongs to --model {other}, not to {model}")
-    if "kernels" in chosen:
+    if chosen.get("kernels", "auto") != "auto":
         chosen["kernels"] = _parse_kernels(chosen["kernels"])
     return estimator.set_params(**chosen)
 

@@ -79,8 +79,8 @@ MODEL: Options = {
     "kernels": _model(
         str | None,
         "--kernels",
-        help="mkernelne: NAME:SIGMA,NAME:SIGMA,…",
-        default="gaussian:1,gaussian:2,gaussian:3",
+        help="mkernelne: NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and what is not given, by the graph.",
+        default="auto",
     ),
     "kernel": _model(
         str | None,
@@ -90,7 +90,7 @@ MODEL: Options = {
     ),
     "sigma": _model(float | None, "--sigma", help="kernelne: bandwidth.", default=2.0),
     "dim": _model(int | None, "--dim", "-d", help="Columns of the embedding.", default=128),
-    "l2": _model(float | None, "--l2", help="Decay of the vectors.", default=0.01),
+    "l2": _model(float | None, "--l2", help="Decay of the vectors.", default="chosen, or 0.01"),
     "coef_l2": _model(float | None, "--coef-l2", help="mkernelne: decay of the coefficients.", default=0.02),
     "coef_spread": _model(
         float | None,
@@ -98,8 +98,17 @@ MODEL: Options = {
         help="mkernelne: pull of the coefficients towards each other.",
         default=1.5,
     ),
+    "vectors": _model(
+        str | None,
+        "--vectors",
+        help="What is written: center, sum, smooth or concat.",
+        default="smooth, or center",
+    ),
+    "norm": _model(
+        float | None, "--norm", help="Mean length of the vectors.", default="chosen, or as trained"
+    ),
     "walks_per_node": _walks(
-        int | None, "--walks-per-node", help="Walks that start at each node.", default=80
+        int | None, "--walks-per-node", help="Walks that start at each node.", default="160, or 80"
     ),
     "walk_length": _walks(int | None, "--walk-length", help="Nodes of a walk.", default=10),
     "window": _walks(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +16,22 @@ from kernelne.errors import InputError, KernelneError, MissingDependencyError
 from kernelne.kernels import KERNELS
 from kernelne.training.coefficients import n_sums
 from kernelne.training.config import TrainingConfig
-from kernelne.training.run import NOISE_POWER, Course, Report, Trained, blocks, norm_limit
+from kernelne.training.run import (
+    NOISE_POWER,
+    Course,
+    Report,
+    Trained,
+    blocks,
+    coefficient_floor,
+    norm_limit,
+)
 
 try:
     import torch
     import triton
     import triton.language as tl
 
+    from kernelne.training.gpu_coefficients import end_block
     from kernelne.training.gpu_loop import train_walks
     from kernelne.training.gpu_walks import sample_walks
 except ImportError as _error:
@@ -31,10 +39,16 @@ except ImportError as _error:
 
 #: Walks between two looks at coefficients and progress, and ids of nodes they may take, at most.
 _LARGEST_BLOCK, _LARGEST_ROWS = 2**19, 2**24
-#: Walks in flight, at most one for this many nodes: more lose steps' effect on each other, and score lower.
+#: Nodes for every walk in flight, at least.
 _NODES_PER_WALK = 25
-#: Warps that one multiprocessor is given, in programs of one or two, whose registers are all it has.
-_WARPS_PER_SM = {1: 8, 2: 12}
+#: A training program's warps and registers a thread; programs that find room on a multiprocessor.
+_WARPS, _REGISTERS, _PROGRAMS_PER_SM = 2, 168, 6
+#: Columns of the tables that it works on at a time.
+_WIDTH = 64
+#: Blocks whose records come to the host together; it is one or two such groups ahead of the card.
+_LOOKED_AT_TOGETHER = 8
+#: Gradients in half precision are to stay below this, far from its limit of 65,504.
+_LARGEST_GRADIENT = 2.0**10
 #: Rounds of walks that estimate the visits of second-order walks.
 _COUNTED_ROUNDS = 10
 _SAMPLED_TOGETHER = 128
@@ -79,11 +93,13 @@ def run_bytes(graph: Any, config: TrainingConfig) -> int:
     n, arcs = graph.n_nodes, graph.neighbours.size
     weighted = graph.weights is not None
     block = _largest_block(config, n * config.walks_per_node)
-    walks = 8 * block * (config.walk_length + config.shared_negatives + 1)
+    walks = 4 * block * (config.walk_length + config.shared_negatives + 1)
     kept = 16 * n + (8 if weighted else 4) * arcs + walks
     tables = 8 * n * config.dim
-    visits = 48 * n + (36 if weighted else 24) * arcs + 21 * block * config.walk_length
-    return int(kept + max(tables, visits) + 2**26)
+    by_chain = config.p == config.q == 1.0  # visits; else counted on sampled walks
+    before = 48 * n + (36 if weighted else 24 if by_chain else 0) * arcs
+    before += 0 if by_chain else 21 * block * config.walk_length
+    return int(kept + max(tables, before) + 2**26)
 
 
 def check_memory(graph: Any, config: TrainingConfig) -> None:
@@ -100,10 +116,9 @@ def check_memory(graph: Any, config: TrainingConfig) -> None:
 
 
 def _largest_block(config: TrainingConfig, n_walks: int) -> int:
-    """Walks of a block, a multiple of 4: both slots then lie on 16 bytes, and one compilation serves them."""
+    """Walks of a block at most."""
     columns = config.walk_length + config.shared_negatives
-    most = max(min(_LARGEST_BLOCK, _LARGEST_ROWS // columns) // 4 * 4, 4)
-    return int(min(most, -(-n_walks // 4) * 4))
+    return int(min(max(min(_LARGEST_BLOCK, _LARGEST_ROWS // columns), 1), n_walks))
 
 
 def _multiprocessors(device: Any) -> int:
@@ -169,8 +184,8 @@ class _Trainer:
         columns = config.walk_length + config.shared_negatives
         block = _largest_block(config, self.n_walks)
         # Zeros: what lies beyond the end of a walk is prefetched too, and so must be a node.
-        self.rows = torch.zeros((2, block, columns), dtype=torch.int32, device=device)
-        self.lengths = torch.empty((2, block), dtype=torch.int32, device=device)
+        self.rows = torch.zeros((block, columns), dtype=torch.int32, device=device)
+        self.lengths = torch.empty(block, dtype=torch.int32, device=device)
         self.noise = alias_table(self._visits() ** NOISE_POWER)
         generator = torch.Generator(device).manual_seed(signed)
         self.center = torch.empty((self.n, config.dim), dtype=torch.float32, device=device)
@@ -181,13 +196,13 @@ class _Trainer:
         if config.learn_coefficients:
             coefficients = np.random.default_rng(config.seed).uniform(-0.5, 0.5, n_kernels) / config.dim
         self.course = Course(config, self.n_walks, coefficients)
-        self.mixture = torch.empty((2, n_kernels), dtype=torch.float32, device=device)
-        self.mixture[0] = torch.tensor([sigma for _, sigma in config.kernels])
+        self.coefficients = torch.tensor(coefficients, device=device)
+        sigmas = torch.tensor([sigma for _, sigma in config.kernels], dtype=torch.float64, device=device)
+        self.mixture = torch.stack([sigmas, self.coefficients]).to(torch.float32)
         self.shape = _shape(config, self.n, device.type == "cuda")
-        warps = self.shape["num_warps"]
-        most = _multiprocessors(device) * _WARPS_PER_SM[warps] // warps
-        self.programs = max(min(most, self.n // _NODES_PER_WALK), 1)
+        self.programs = min(_multiprocessors(device) * _PROGRAMS_PER_SM, _walks_in_flight(self.n))
         self.sums = torch.zeros((self.programs, self.shape["N_SUMS"]), dtype=torch.float32, device=device)
+        self.unit = _unit(config)
 
     def _visits(self) -> Any:
         """Visits of each node per round of walks, float64 (n,); as `kernelne.walks.expected_visits`."""
@@ -207,51 +222,76 @@ class _Trainer:
         counts = torch.zeros(n, dtype=torch.float64, device=self.device)
         rounds = min(config.walks_per_node, _COUNTED_ROUNDS)
         steps = torch.arange(config.walk_length, device=self.device)
-        for first in range(0, rounds * n, self.lengths.shape[1]):
-            count = min(self.lengths.shape[1], rounds * n - first)
+        for first in range(0, rounds * n, len(self.lengths)):
+            count = min(len(self.lengths), rounds * n - first)
             self._sample(first, count, nothing)
-            walked = self.rows[0, :count, : config.walk_length][steps < self.lengths[0, :count, None]]
+            walked = self.rows[:count, : config.walk_length][steps < self.lengths[:count, None]]
             counts += torch.bincount(walked, minlength=n)
         return counts / rounds
 
-    def _sample(self, first: int, count: int, noise: Noise, slot: int = 0) -> None:
-        """Put walks first … first + count − 1 and their negatives into a slot."""
+    def _sample(self, first: int, count: int, noise: Noise) -> None:
+        """Put walks first … first + count − 1 and their negatives into `rows`."""
         config = self.config
         sample_walks[(triton.cdiv(count, _SAMPLED_TOGETHER),)](
             self.graph.offsets, self.graph.neighbours, self.graph.thresholds, noise.keep, noise.other,
-            self.rows[slot], self.lengths[slot], self.seeds, first, count, self.n, self.side, 1 / config.p,
+            self.rows, self.lengths, self.seeds, first, count, self.n, self.side, 1 / config.p,
             1 / config.q, LENGTH=config.walk_length, N_SHARED=config.shared_negatives,
             WEIGHTED=self.graph.weighted, SECOND_ORDER=not config.p == config.q == 1.0,
             BLOCK=_SAMPLED_TOGETHER,
         )  # fmt: skip
 
-    def _train(self, first: int, count: int, slot: int = 0) -> Any:
-        """Train on the walks of a slot, the first of which is number `first`; what the programs summed up."""
+    def _train(self, first: int, count: int) -> Any:
+        """Train on the walks in `rows`, the first of which is number `first`; what the programs summed up."""
         config, programs = self.config, min(self.programs, count)
         train_walks[(programs,)](
-            self.center, self.context, self.rows[slot], self.lengths[slot], self.mixture, self.sums, first,
-            count, float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
-            float(config.n_negative), min(config.window, config.walk_length), **self.shape,
+            self.center, self.context, self.rows, self.lengths, self.mixture, self.sums, first, count,
+            float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
+            float(config.n_negative), self.unit, min(config.window, config.walk_length), **self.shape,
         )  # fmt: skip
         return self.sums[:programs]
 
+    def _end_block(self, last: int, sums: Any, record: Any) -> None:
+        """Step the coefficients after walk `last` − 1; record (2 + K,) float64 gets pairs, loss and them."""
+        config = self.config
+        end_block[(1,)](
+            sums, len(sums), self.coefficients, self.mixture, record,
+            config.learning_rate_at(last, self.n_walks), config.coef_l2, config.coef_spread,
+            coefficient_floor(config), N_KERNELS=len(config.kernels), LEARNED=config.learn_coefficients,
+            N_SUMS=self.shape["N_SUMS"],
+        )  # fmt: skip
+
     def run(self, report: Report) -> Trained:
-        size = n_sums(len(self.config.kernels))
-        ranges = [*blocks(self.n_walks, self.lengths.shape[1]), (self.n_walks, self.n_walks)]
-        self._sample(*_count(ranges[0]), self.noise)
-        for number, (here, coming) in enumerate(pairwise(ranges)):
-            self.mixture[1].copy_(torch.from_numpy(self.course.coefficients))
-            summed = self._train(*_count(here), number % 2).to("cpu", non_blocking=True)
-            done = torch.cuda.Event() if self.device.type == "cuda" else None
-            if done is not None:
-                done.record()
-            if coming[0] < coming[1]:  # the card samples on while the host thinks
-                self._sample(*_count(coming), self.noise, 1 - number % 2)
+        """Queue blocks for the card, and look at what became of them while it works on the next ones."""
+        ranges = list(blocks(self.n_walks, len(self.lengths)))
+        shape = (len(ranges), 2 + len(self.config.kernels))
+        records = torch.empty(shape, dtype=torch.float64, device=self.device)
+        on_card = self.device.type == "cuda"
+        seen = torch.empty(shape, dtype=torch.float64, pin_memory=on_card)
+        queued: list[tuple[range, Any]] = []
+
+        def look() -> None:
+            numbers, done = queued.pop(0)
             if done is not None:
                 done.synchronize()
-            sums = summed.numpy().sum(axis=0, dtype=np.float64)[:size]
-            n_exploded = self._count_exploded() if here[1] == self.n_walks else 0
-            report(here[1], self.n_walks, self.course.advance(*here, sums, n_exploded))
+            for number in numbers:
+                first, last = ranges[number]
+                n_exploded = self._count_exploded() if last == self.n_walks else 0
+                n_pairs, loss, *coefficients = seen[number].tolist()
+                loss = self.course.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
+                report(last, self.n_walks, loss)
+
+        for start in range(0, len(ranges), _LOOKED_AT_TOGETHER):
+            numbers = range(start, min(start + _LOOKED_AT_TOGETHER, len(ranges)))
+            for number in numbers:
+                first, last = ranges[number]
+                self._sample(first, last - first, self.noise)
+                self._end_block(last, self._train(first, last - first), records[number])
+            seen[numbers[0] : numbers[-1] + 1].copy_(records[numbers[0] : numbers[-1] + 1], non_blocking=True)
+            queued.append((numbers, torch.cuda.current_stream().record_event() if on_card else None))
+            if len(queued) > 1:
+                look()
+        while queued:
+            look()
         return self.course.end(_to_host(self.center), _to_host(self.context))
 
     def _count_exploded(self) -> int:
@@ -262,36 +302,49 @@ class _Trainer:
 
 def _shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
     """The constants that a training kernel is compiled for, found by trying on an H200."""
-    columns = config.walk_length + config.shared_negatives
-    one_tile = config.walk_length <= _ROWS and columns <= _COLUMNS
-    layout: dict[str, Any] = {"WIDTH": min(max(triton.next_power_of_2(config.dim), 16), 32), "num_warps": 1}
-    if len(config.kernels) == 1:  # needs fewer registers
-        layout = {
-            "WIDTH": min(max(triton.next_power_of_2(config.dim), 16), 64),
-            "num_warps": 2,
-            "maxnreg": 168,
-        }
+    one_tile = config.walk_length <= _ROWS and config.walk_length + config.shared_negatives <= _COLUMNS
     return {
         "DIM": config.dim,
         "LENGTH": config.walk_length,
         "N_SHARED": config.shared_negatives,
         "KINDS": tuple(list(KERNELS).index(name) for name, _ in config.kernels),
         "LEARNED": config.learn_coefficients,
-        "N_SUMS": triton.next_power_of_2(n_sums(len(config.kernels))),
+        "N_SUMS": n_sums(len(config.kernels)),
         "ROWS": _ROWS,
         "COLUMNS": _COLUMNS,
+        "WIDTH": min(max(triton.next_power_of_2(config.dim), 16), _WIDTH),
         "INDEX": tl.int32 if n * config.dim < 2**31 else tl.int64,
-        "PRECISION": "tf32" if on_gpu else "ieee",
+        "HALF": on_gpu,
         "SLOTS": _COLUMNS if one_tile and on_gpu else 0,
         "LINES": triton.next_power_of_2(triton.cdiv(config.dim, 32)),
+        "num_warps": _WARPS,
         "num_stages": 1,
-        **layout,
+        "maxnreg": _REGISTERS,
     }
 
 
-def _count(walks: tuple[int, int]) -> tuple[int, int]:
-    """First walk and number of walks, from first and last."""
-    return walks[0], walks[1] - walks[0]
+def _walks_in_flight(n: int) -> int:
+    """Walks that may be trained on at a time: they do not see each other's steps.
+
+    They meet most often at hubs, whose share of all visits falls like 1/√n where degrees have heavy tails;
+    graphs of a few hundred nodes have few walks to spare at all.
+    """
+    return max(min(math.isqrt(n), n // _NODES_PER_WALK), 1)
+
+
+def _unit(config: TrainingConfig) -> float:
+    """The power of two that gradients are counted in, so that they fit into half precision.
+
+    At distance 0 every kernel is steepest. A row's pairs weigh no more than 2 · window · (1 + n_negative),
+    a negative's no more than those of all rows; targets and kernels differ by 2 at most, or not much more.
+    """
+    steepest = max(abs(float(KERNELS[name](np.float64(0.0), sigma)[1])) for name, sigma in config.kernels)
+    pairs = 2 * min(config.window, config.walk_length)
+    heaviest = max(
+        pairs * (1 + config.n_negative),
+        pairs * config.walk_length * config.n_negative / config.shared_negatives,
+    )
+    return float(2.0 ** math.ceil(math.log2((8 * steepest + config.l2) * heaviest / _LARGEST_GRADIENT)))
 
 
 def _to_host(table: Any) -> NDArray[np.float32]:

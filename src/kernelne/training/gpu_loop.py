@@ -87,18 +87,17 @@ def _mixture(
     D: tl.tensor,
     weights: tl.tensor,
     targets: tl.tensor,
-    sums: tl.tensor,
+    moments: tl.tensor,
     mixture: tl.tensor,
     KINDS: tl.constexpr,
     LEARNED: tl.constexpr,
-    N_SUMS: tl.constexpr,
 ) -> tl.tensor:
-    """Σ cᵢkᵢ and its slope; adds Σ w·t·kᵢ and Σ w·kᵢ·kⱼ to sums (N_SUMS,), from which c is solved."""
+    """Σ cᵢkᵢ and its slope; moments (vectors, not yet summed) gain Σ w·t·kᵢ and, for j ≤ i, Σ w·kᵢ·kⱼ."""
     N_KERNELS: tl.constexpr = len(KINDS)
-    at = tl.arange(0, N_SUMS)
     value = tl.zeros_like(D)
     slope = tl.zeros_like(D)
     values = ()
+    at = tl.arange(0, moments.shape[1])[None, :]
     for a in tl.static_range(N_KERNELS):
         sigma, c = tl.load(mixture + a), tl.load(mixture + N_KERNELS + a)
         k, dk = _evaluate(KINDS[a], D, sigma)
@@ -107,11 +106,25 @@ def _mixture(
         if LEARNED:
             values = values + (k,)  # type: ignore[assignment]  # noqa: RUF005  (all Triton knows)
             weighed = weights * k
-            sums += tl.where(at == 2 + a, tl.sum(tl.sum(weighed * targets, axis=1), axis=0), 0.0)
+            moments += tl.where(at == 2 + a, tl.sum(weighed * targets, axis=1)[:, None], 0.0)
             for b in tl.static_range(a + 1):
-                product = tl.sum(tl.sum(weighed * values[b], axis=1), axis=0)
-                sums += tl.where(at == 2 + N_KERNELS + a * N_KERNELS + b, product, 0.0)
-    return value, slope, sums
+                product = tl.sum(weighed * values[b], axis=1)[:, None]
+                moments += tl.where(at == 2 + N_KERNELS + a * N_KERNELS + b, product, 0.0)
+    return value, slope, moments
+
+
+@triton.jit
+def _operand(rows: tl.tensor, HALF: tl.constexpr) -> tl.tensor:
+    """What the products are made of: half precision has the ten bits of TF32, and takes half the room.
+
+    Rounded by an instruction that Triton does not see through: it would carry single precision to the units
+    that multiply, and round there.
+    """
+    if HALF:
+        rows = tl.inline_asm_elementwise(
+            "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,f,f", [rows], dtype=tl.float16, is_pure=False, pack=2
+        )
+    return rows
 
 
 @triton.jit
@@ -158,6 +171,7 @@ def train_walks(
     last_rate: tl.float32,
     l2: tl.float32,
     n_negative: tl.float32,
+    unit: tl.float32,
     window: tl.int32,
     DIM: tl.constexpr,
     LENGTH: tl.constexpr,
@@ -169,7 +183,7 @@ def train_walks(
     COLUMNS: tl.constexpr,
     WIDTH: tl.constexpr,
     INDEX: tl.constexpr,
-    PRECISION: tl.constexpr,
+    HALF: tl.constexpr,
     SLOTS: tl.constexpr,
     LINES: tl.constexpr,
 ) -> None:
@@ -178,23 +192,25 @@ def train_walks(
     all_sums (programs × N_SUMS) gets each program's pairs, loss and moments. The tables are read WIDTH
     columns at a time, once for the distances and once more, from the cache, for the steps: fewer
     registers leave room for more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the
-    program's next one (SLOTS ids, LINES cache lines each) are brought nearer.
+    program's next one (SLOTS ids, LINES cache lines each) are brought nearer. HALF: products of numbers in
+    half precision, summed in single; `unit` is a power of two that brings the gradients into its range.
     """
+    PADDED: tl.constexpr = triton.next_power_of_2(N_SUMS)
     program = tl.program_id(0)
-    sums = tl.zeros((N_SUMS,), tl.float32)
-    at = tl.arange(0, N_SUMS)
     counts = tl.zeros((ROWS,), tl.float32)
+    moments = tl.zeros((COLUMNS, PADDED if LEARNED else 1), tl.float32)
     losses = tl.zeros((COLUMNS,), tl.float32)
     k = tl.arange(0, WIDTH)
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     w = program
+    length = tl.load(lengths + w)
     while w < count:
-        length = tl.load(lengths + w)
         base = rows + w.to(tl.int64) * (LENGTH + N_SHARED)
         rate = first_rate + (last_rate - first_rate) * ((first + w).to(tl.float32) / n_walks)
+        coming = w + tl.num_programs(0)
+        next_length = tl.load(lengths + coming, mask=coming < count, other=0)  # asked for ahead of need
         if SLOTS > 0:
             slot = tl.arange(0, SLOTS)
-            coming = w + tl.num_programs(0)
             known = (slot < LENGTH + N_SHARED) & (coming < count)
             ids = tl.load(rows + coming.to(tl.int64) * (LENGTH + N_SHARED) + slot, mask=known, other=0)
         for i_0 in range(0, LENGTH, ROWS):
@@ -213,16 +229,18 @@ def train_walks(
                 context_at = u[:, None] * DIM + k[None, :]
 
                 gram = tl.zeros((COLUMNS, ROWS), tl.float32)
-                center_squares = tl.zeros((ROWS, WIDTH), tl.float32)
-                context_squares = tl.zeros((COLUMNS, WIDTH), tl.float32)
+                center_squares = tl.zeros((ROWS,), tl.float32)
+                context_squares = tl.zeros((COLUMNS,), tl.float32)
                 for k_0 in range(0, DIM, WIDTH):
                     wide = (k + k_0 < DIM)[None, :]
                     B = _read(center + (center_at + k_0), i_there[:, None] & wide)
                     C = _read(context + (context_at + k_0), j_there[:, None] & wide)
-                    gram = tl.dot(C, tl.trans(B), gram, input_precision=PRECISION)
-                    center_squares += B * B
-                    context_squares += C * C
-                norms = tl.sum(context_squares, axis=1)[:, None] + tl.sum(center_squares, axis=1)[None, :]
+                    gram = tl.dot(
+                        _operand(C, HALF), tl.trans(_operand(B, HALF)), gram, input_precision="ieee"
+                    )
+                    center_squares += tl.sum(B * B, axis=1)
+                    context_squares += tl.sum(C * C, axis=1)
+                norms = context_squares[:, None] + center_squares[None, :]
                 D = tl.maximum(norms - 2.0 * gram, 0.0, propagate_nan=tl.PropagateNan.ALL)
 
                 if SLOTS > 0:
@@ -232,31 +250,35 @@ def train_walks(
                 near = (gap > 0) & (gap <= window) & (j_there & (j < LENGTH))[:, None] & i_there[None, :]
                 targets = near.to(tl.float32)
                 weights = tl.where(is_noise[:, None], (pairs * (n_negative / N_SHARED))[None, :], targets)
-                value, slope, sums = _mixture(D, weights, targets, sums, mixture, KINDS, LEARNED, N_SUMS)
+                value, slope, moments = _mixture(D, weights, targets, moments, mixture, KINDS, LEARNED)
                 pressure = weights * (targets - value)
                 losses += tl.sum(pressure * (targets - value), axis=1)
-                G = -4.0 * rate * pressure * slope
+                G = (-4.0 / unit) * pressure * slope
                 # Each end decays once for every pair: those of this tile, counted without looking at each.
                 in_row = _near(i, j_0, tl.minimum(j_0 + COLUMNS, length), window)
                 in_column = _near(j, i_0, tl.minimum(i_0 + ROWS, length), window)
                 in_column = tl.where(is_noise, tl.sum(pairs, axis=0) * (n_negative / N_SHARED), in_column)
-                from_center = tl.sum(G, axis=0) + rate * l2 * in_row
-                from_context = tl.sum(G, axis=1) + rate * l2 * in_column
+                from_center = tl.sum(G, axis=0) + (l2 / unit) * in_row
+                from_context = tl.sum(G, axis=1) + (l2 / unit) * in_column
                 # As products too: else the rows read would have to be laid out anew for the subtraction.
-                F = tl.where(row[:, None] == row[None, :], -from_center[:, None], 0.0)
-                H = tl.where(column[:, None] == column[None, :], -from_context[:, None], 0.0)
+                F = _operand(tl.where(row[:, None] == row[None, :], -from_center[:, None], 0.0), HALF)
+                H = _operand(tl.where(column[:, None] == column[None, :], -from_context[:, None], 0.0), HALF)
+                G = _operand(G, HALF)
 
                 for k_0 in range(0, DIM, WIDTH):
                     wide = (k + k_0 < DIM)[None, :]
-                    B = _read(center + (center_at + k_0), i_there[:, None] & wide)
-                    C = _read(context + (context_at + k_0), j_there[:, None] & wide)
-                    center_step = tl.dot(tl.trans(G), C, input_precision=PRECISION)
-                    center_step = tl.dot(F, B, center_step, input_precision=PRECISION)
-                    context_step = tl.dot(G, B, input_precision=PRECISION)
-                    context_step = tl.dot(H, C, context_step, input_precision=PRECISION)
-                    _add(center + (center_at + k_0), center_step, i_there[:, None] & wide)
-                    _add(context + (context_at + k_0), context_step, j_there[:, None] & wide)
-        w += tl.num_programs(0)
-    there = all_sums + program * N_SUMS + at
-    sums += tl.where(at == 0, tl.sum(counts, axis=0), 0.0) + tl.where(at == 1, tl.sum(losses, axis=0), 0.0)
-    tl.store(there, sums)
+                    B = _operand(_read(center + (center_at + k_0), i_there[:, None] & wide), HALF)
+                    C = _operand(_read(context + (context_at + k_0), j_there[:, None] & wide), HALF)
+                    center_step = tl.dot(tl.trans(G), C, input_precision="ieee")
+                    center_step = tl.dot(F, B, center_step, input_precision="ieee")
+                    context_step = tl.dot(G, B, input_precision="ieee")
+                    context_step = tl.dot(H, C, context_step, input_precision="ieee")
+                    _add(center + (center_at + k_0), rate * unit * center_step, i_there[:, None] & wide)
+                    _add(context + (context_at + k_0), rate * unit * context_step, j_there[:, None] & wide)
+        w, length = coming, next_length
+    there = all_sums + program * N_SUMS
+    if LEARNED:
+        at = tl.arange(0, PADDED)
+        tl.store(there + at, tl.sum(moments, axis=0), mask=at < N_SUMS)
+    tl.store(there, tl.sum(counts, axis=0))
+    tl.store(there + 1, tl.sum(losses, axis=0))

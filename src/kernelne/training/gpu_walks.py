@@ -205,7 +205,7 @@ def sample_walks(
     key = _stream_key(seed, tl.full((), _STEP, tl.int64), walk)
     length = tl.full((BLOCK,), LENGTH, tl.int32)
     alive = inside
-    previous = v
+    previous = tl.zeros_like(v)  # not v itself: Triton would take it for a value that the loop leaves alone
     for step in range(1, LENGTH):
         low = tl.load(offsets + v, mask=alive, other=0)
         high = tl.load(offsets + v + 1, mask=alive, other=0)

@@ -14,8 +14,8 @@ from kernelne.training.config import TrainingConfig
 _PROCESS_BYTES = 270 * 2**20
 
 
-def _new_bytes(graph: Graph, config: TrainingConfig) -> int:
-    """What a run allocates: two tables, sampling tables, each thread's scratch, deferred steps."""
+def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: int = 2) -> int:
+    """What a run allocates: tables, sampling tables, each thread's scratch, deferred steps."""
     rows, columns, width = (
         config.walk_length + 16,
         config.walk_length + config.shared_negatives + 16,
@@ -26,7 +26,7 @@ def _new_bytes(graph: Graph, config: TrainingConfig) -> int:
     thresholds = 0 if graph.weights is None else 4 * graph.neighbours.size
     # Visits while the noise table is built: three float64 numbers a node.
     return (
-        2 * graph.n_nodes * config.dim * 4
+        n_tables * graph.n_nodes * config.dim * 4
         + 24 * graph.n_nodes
         + thresholds
         + deferred
@@ -34,15 +34,17 @@ def _new_bytes(graph: Graph, config: TrainingConfig) -> int:
     )
 
 
-def run_bytes(graph: Graph, config: TrainingConfig) -> int:
+def run_bytes(graph: Graph, config: TrainingConfig, n_tables: int = 2) -> int:
     """Peak memory of a run: what it allocates, the graph, the process itself."""
     arrays = (graph.offsets, graph.neighbours, graph.weights)
-    return _new_bytes(graph, config) + sum(a.nbytes for a in arrays if a is not None) + _PROCESS_BYTES
+    return (
+        _new_bytes(graph, config, n_tables) + sum(a.nbytes for a in arrays if a is not None) + _PROCESS_BYTES
+    )
 
 
-def check_memory(graph: Graph, config: TrainingConfig) -> None:
+def check_memory(graph: Graph, config: TrainingConfig, n_tables: int = 2) -> None:
     """Refuse a run that cannot fit, before anything is allocated."""
-    available, needed = available_bytes(), _new_bytes(graph, config)
+    available, needed = available_bytes(), _new_bytes(graph, config, n_tables)
     if available is not None and needed > available:
         raise InputError(
             f"dim={config.dim}, walk_length={config.walk_length}: {graph.n_nodes:,} nodes need "

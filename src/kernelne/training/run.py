@@ -50,6 +50,11 @@ def norm_limit(config: TrainingConfig) -> float:
     return 1e6 * max(1.0, *(sigma**2 for _, sigma in config.kernels))
 
 
+def coefficient_floor(config: TrainingConfig) -> float:
+    """What the sum of the coefficients may not fall below."""
+    return FLOOR / (1 + config.n_negative) if config.coef_spread else -np.inf
+
+
 class Course:
     """The course of a run: its coefficients and the record of its blocks."""
 
@@ -62,28 +67,41 @@ class Course:
 
     def advance(self, first: int, last: int, sums: NDArray[np.float64], n_exploded: int) -> float:
         """Take in the sums of walks first … last − 1, step the coefficients; returns the loss per pair."""
+        config, moments = self.config, Moments.unpack(sums, self.coefficients.size)
+        coefficients = self.coefficients
+        if not np.isfinite(sums).all():
+            coefficients = np.full_like(coefficients, np.nan)
+        elif config.learn_coefficients and moments.n_pairs:
+            rate = config.learning_rate_at(last, self.n_walks)
+            coefficients = step_coefficients(
+                coefficients, moments, rate, config.coef_l2, config.coef_spread, coefficient_floor(config)
+            )
+        return self.record(first, last, moments.n_pairs, moments.loss, coefficients, n_exploded)
+
+    def record(
+        self,
+        first: int,
+        last: int,
+        n_pairs: float,
+        loss: float,
+        coefficients: NDArray[np.float64],
+        n_exploded: int,
+    ) -> float:
+        """Note what walks first … last − 1 came to, or raise if that makes no sense; the loss per pair."""
         config, rate = self.config, self.config.learning_rate_at(last, self.n_walks)
-        if n_exploded or not np.isfinite(sums).all():
+        if n_exploded or not np.isfinite([n_pairs, loss, *coefficients]).all():
             raise DivergenceError(
                 f"training diverged between walks {first} and {last} of {self.n_walks}, at learning rate "
                 f"{rate:.3g}: lower learning_rate={config.learning_rate}, l2={config.l2}, "
                 f"window={config.window} or walk_length={config.walk_length}"
             )
-        moments = Moments.unpack(sums, self.coefficients.size)
-        if config.learn_coefficients and moments.n_pairs:
-            self.coefficients = step_coefficients(
-                self.coefficients,
-                moments,
-                rate,
-                config.coef_l2,
-                config.coef_spread,
-                FLOOR / (1 + config.n_negative) if config.coef_spread else -np.inf,
-            )
-        loss = moments.loss / moments.n_pairs if moments.n_pairs else np.nan
-        record = (last, moments.n_pairs, loss, rate, self.coefficients)
-        for values, value in zip(self.history.values(), record, strict=True):
+        self.coefficients = coefficients
+        per_pair = loss / n_pairs if n_pairs else np.nan
+        for values, value in zip(
+            self.history.values(), (last, n_pairs, per_pair, rate, coefficients), strict=True
+        ):
             values.append(value)
-        return loss
+        return per_pair
 
     def end(self, center: NDArray[np.float32], context: NDArray[np.float32]) -> Trained:
         history = {name: np.array(values) for name, values in self.history.items()}

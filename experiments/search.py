@@ -1,0 +1,171 @@
+"""The search for the default's rules, on the paper's four labelled graphs: what was tried, and how it scored.
+
+    KERNELNE_DATA=FOLDER python experiments/search.py GRAPH -o RESULTS.jsonl [--backend gpu] [--plan first]
+
+Every training is scored under several ways to make vectors of its two tables; one line of JSON each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common import circumstances, load
+from kernelne import KernelNE, MKernelNE, classify_nodes
+
+SHARES = (1, 2, 5, 10, 20, 50, 90)
+GAUSS_3 = tuple(("gaussian", s) for s in (1.0, 2.0, 3.0))
+
+
+def one(kernel: str, sigma: float, **changes: Any) -> dict[str, Any]:
+    return {"kernel": kernel, "sigma": sigma, **changes}
+
+
+def mix(kernels: Any, **changes: Any) -> dict[str, Any]:
+    return {"kernels": kernels, **changes}
+
+
+PLANS: dict[str, list[dict[str, Any]]] = {
+    "first": [
+        *(
+            one("gaussian", sigma, l2=l2, walks_per_node=walks)
+            for sigma in (0.7, 1.0, 1.4, 2.0)
+            for l2 in (0.01, 0.003)
+            for walks in (80, 240)
+        ),
+        one("gaussian", 1.4, l2=0.0, walks_per_node=240),
+        one("gaussian", 1.4, walks_per_node=240, learning_rate=0.05),
+        one("gaussian", 1.4, walks_per_node=240, learning_rate=0.0125),
+        one("gaussian", 1.4, walks_per_node=120, walk_length=20),
+        one("gaussian", 1.4, walks_per_node=60, walk_length=40),
+        one("gaussian", 1.4, walks_per_node=240, window=5),
+        one("gaussian", 1.4, walks_per_node=240, window=3),
+        one("gaussian", 1.4, walks_per_node=240, n_negative=2),
+        one("gaussian", 1.4, walks_per_node=240, n_negative=10),
+        one("gaussian", 1.4, walks_per_node=240, dim=64),
+        one("gaussian", 1.0, walks_per_node=240, dim=64),
+        one("schoenberg", 1.0, walks_per_node=240),
+        one("schoenberg", 2.0, walks_per_node=240),
+        one("schoenberg", 2.0, walks_per_node=240, l2=0.003),
+        one("inverse_multiquadric", 0.5, walks_per_node=240),
+        mix(GAUSS_3),
+        mix(GAUSS_3, walks_per_node=160),
+        mix(GAUSS_3, walks_per_node=160, coef_l2=0.1, coef_spread=0.0),
+        mix((("gaussian", 1.0), ("schoenberg", 1.0)), walks_per_node=160),
+        mix((("gaussian", 0.7), ("gaussian", 1.4)), walks_per_node=160),
+    ],
+    "second": [
+        mix(GAUSS_3, walks_per_node=160),
+        mix((("gaussian", 1.0), ("schoenberg", 1.0)), walks_per_node=160),
+        mix((("gaussian", 1.4),), walks_per_node=200),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=160),
+        mix((("gaussian", 1.4), ("gaussian", 2.8)), walks_per_node=160),
+        mix(GAUSS_3, walks_per_node=80, walk_length=20),
+        one("gaussian", 1.4, walks_per_node=100, walk_length=20),
+        mix(GAUSS_3, walks_per_node=160, window=5),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003),
+        mix((("gaussian", 1.0), ("gaussian", 2.0), ("schoenberg", 1.0)), walks_per_node=160),
+    ],
+    "third": [
+        mix(GAUSS_3, walks_per_node=160, l2=0.003),
+        mix((("gaussian", 1.4), ("gaussian", 2.8)), walks_per_node=160, l2=0.003),
+        mix(GAUSS_3, walks_per_node=80, walk_length=20, l2=0.003),
+        mix(GAUSS_3, walks_per_node=160, l2=0.001),
+        mix((("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 4.0)), walks_per_node=160, l2=0.003),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=180, l2=0.003),
+        mix((("gaussian", 2.0),), walks_per_node=200, l2=0.003),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, coef_spread=0.5),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, coef_spread=5.0),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, learning_rate=0.05),
+        mix(GAUSS_3, walks_per_node=160, l2=0.003, window=5),
+    ],
+    "fourth": [
+        mix(GAUSS_3, walks_per_node=160, l2=0.02),
+        mix(GAUSS_3, walks_per_node=160, l2=0.04),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=180, l2=0.02),
+        mix((("gaussian", 1.0), ("gaussian", 2.0)), walks_per_node=180, l2=0.04),
+        mix((("gaussian", 1.4),), walks_per_node=200, l2=0.03),
+    ],
+}
+
+
+def scaled(table: Any, norm: float) -> Any:
+    """With this mean norm of rows."""
+    return table * (norm / np.linalg.norm(table, axis=1).mean())
+
+
+def shaped(table: Any, power: float, norm: float) -> Any:
+    """Principal directions' standard deviations raised to a power: 1 leaves them, 0 makes them even."""
+    centred = table - table.mean(axis=0)
+    u, s, _ = np.linalg.svd(centred.astype(float), full_matrices=False)
+    return scaled((u * s**power).astype(np.float32), norm)
+
+
+def evened(table: Any, power: float, norm: float) -> Any:
+    """Every row's norm raised to a power: 1 leaves them, 0 makes them even."""
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    return scaled(table * norms ** (power - 1), norm)
+
+
+def few_ways(center: Any, context: Any) -> dict[str, Any]:
+    found = {"center": center, "sum": center + context}
+    return found | {f"center {x}": scaled(center, x) for x in (2.0, 2.5, 3.0)}
+
+
+def ways(center: Any, context: Any) -> dict[str, Any]:
+    both = center + context
+    found = {"center": center, "sum": both}
+    found |= {f"center {x}": scaled(center, x) for x in (1.0, 2.0, 4.0, 8.0)}
+    found |= {f"sum {x}": scaled(both, x) for x in (2.0, 4.0, 8.0)}
+    found |= {f"even {x}": evened(center, 0.0, x) for x in (2.0, 4.0)}
+    found |= {f"half even {x}": evened(center, 0.5, x) for x in (4.0,)}
+    found |= {f"power {p} {x}": shaped(center, p, x) for p in (0.5, 1.5) for x in (3.0, 6.0)}
+    if center.shape[1] < 128:
+        found |= {f"concat {x}": scaled(np.hstack([center, context]), x) for x in (2.0, 4.0)}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("graph")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--plan", default="first", choices=PLANS)
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--threads", type=int)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    graph, truth = load(args.graph)
+    with args.output.open("a") as out:
+        for settings in PLANS[args.plan]:
+            model = MKernelNE if "kernels" in settings else KernelNE
+            start = time.perf_counter()
+            try:
+                fitted = model(random_state=0, backend=args.backend, progress=False, **settings).fit(graph)
+            except Exception as error:
+                print(json.dumps({"graph": args.graph, "settings": settings, "error": str(error)}), file=out)
+                continue
+            seconds = time.perf_counter() - start
+            norm = float(np.linalg.norm(fitted.center_, axis=1).mean())
+            tables = (ways if args.plan == "first" else few_ways)(fitted.center_, fitted.context_)
+            for way, table in tables.items():
+                scores = classify_nodes(
+                    table, truth, train_sizes=[s / 100 for s in SHARES], n_repeats=args.repeats,
+                    random_state=0, n_threads=args.threads,
+                )  # fmt: skip
+                row = {"graph": args.graph, "settings": settings, "way": way, "norm": round(norm, 3)}
+                row |= {"loss": round(fitted.loss_, 5), "seconds": round(seconds, 2), "shares": SHARES}
+                row |= {"micro": np.round(scores.micro_f1.mean(axis=1), 4).tolist()}
+                row |= {"macro": np.round(scores.macro_f1.mean(axis=1), 4).tolist()}
+                print(json.dumps(row), file=out, flush=True)
+        print(json.dumps({"graph": args.graph, "circumstances": circumstances()}), file=out)
+
+
+if __name__ == "__main__":
+    main()
