@@ -16,7 +16,7 @@ SOURCE = Path(kernelne.__file__).parent
 #: Each layer may import from those before it and from itself.
 LAYERS = [
     {"errors", "_version", "_jit", "_checks"},
-    {"_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
+    {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
     {"_formats", "graph", "objective", "evaluation"},
     {"embedding", "io", "labels", "walks"},
     {"datasets"},
@@ -24,7 +24,7 @@ LAYERS = [
     {"auto"},
     {"estimators"},
     {"link_features", "link_predictor", "baselines"},
-    {"summary", "demo"},
+    {"summary", "demo", "comparison", "_comparison_child"},
     {"cli"},
     {"__main__"},
 ]
