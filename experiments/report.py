@@ -19,6 +19,7 @@ from kernelne._files import atomic_output
 
 EXPERIMENTS = (
     "table1",
+    "default",
     "tables2_5",
     "table6",
     "table7",

@@ -1,13 +1,16 @@
 """The search for the default's rules, on the paper's four labelled graphs: what was tried, and how it scored.
 
     KERNELNE_DATA=FOLDER python experiments/search.py GRAPH -o RESULTS.jsonl [--backend gpu] [--plan first]
+    python experiments/search.py --show
 
-Every training is scored under several ways to make vectors of its two tables; one line of JSON each.
+Every training is scored under several ways to make vectors of its two tables; one line of JSON each. What was
+found is in results/search, the first plan from an H200, the others from two CPU cores; --show sums it up.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import time
 import warnings
@@ -16,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from common import circumstances, load
+from common import HERE, circumstances, load, number, paper_scores, table
 from kernelne import KernelNE, MKernelNE, classify_nodes
 
 SHARES = (1, 2, 5, 10, 20, 50, 90)
@@ -131,15 +134,58 @@ def ways(center: Any, context: Any) -> dict[str, Any]:
     return found
 
 
+def show(folder: Path) -> str:
+    """Mean difference from the best of the paper's thirteen methods, by training, way and graph."""
+    paper = [paper_scores(metric) for metric in ("micro_f1", "macro_f1")]
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        plan = path.name.partition("_")[0]
+        with gzip.open(path, "rt") as lines:
+            rows = [json.loads(line) for line in lines]
+        for row in rows:
+            if "micro" not in row:
+                continue
+            best = [
+                [
+                    max(v for (g, _, s), v in p.items() if (g, s) == (row["graph"], share))
+                    for share in row["shares"]
+                ]
+                for p in paper
+            ]
+            key = (plan, _told(row["settings"]), row["way"])
+            difference = np.mean(np.array([row["micro"], row["macro"]]) - best)
+            found.setdefault(key, {})[row["graph"]] = float(difference)
+    graphs = ("citeseer", "cora", "ppi", "dblp")
+    rows_ = [[*key, *(number(by.get(g), 4, sign=True) for g in graphs)] for key, by in found.items()]
+    return table(["plan", "training", "vectors", *graphs], rows_)
+
+
+def _told(settings: dict[str, Any]) -> str:
+    kernels = settings.get("kernels") or [(settings["kernel"], settings["sigma"])]
+    told = [" ".join(f"{name[0]}{sigma:g}" for name, sigma in kernels)]
+    told += [
+        f"{name} {value}" for name, value in settings.items() if not name.startswith(("kernel", "sigma"))
+    ]
+    return ", ".join(told)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("graph")
-    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("graph", nargs="?")
+    parser.add_argument("--show", action="store_true", help="sum up what was found")
+    parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--plan", default="first", choices=PLANS)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--threads", type=int)
     args = parser.parse_args()
+    if args.show:
+        print(show(HERE / "results" / "search"))
+        return
+    if args.graph is None or args.output is None:
+        parser.error("give GRAPH and -o, or --show")
     warnings.simplefilter("ignore")
     graph, truth = load(args.graph)
     with args.output.open("a") as out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import networkx as nx
@@ -20,6 +21,7 @@ from kernelne import (
     MissingDependencyError,
     MKernelNE,
     ParameterError,
+    auto,
 )
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
@@ -35,7 +37,14 @@ def test_fit_sets_what_it_says(model):
     assert model.fit(EDGES) is model
     assert model.embedding_.shape == model.context_.shape == (6, 5)
     assert model.embedding_.dtype == np.float32
-    assert model.center_ is model.embedding_
+    tables = model.graph_, model.center_, model.context_
+    if isinstance(model, KernelNE):
+        assert model.center_ is model.embedding_
+        assert model.chosen_ == {}
+    else:
+        made = auto.combine(*tables, model.chosen_["vectors"], model.chosen_["norm"])
+        np.testing.assert_array_equal(model.embedding_, made)
+        assert (model.embedding_ != model.center_).any()
     assert model.coefficients_.shape == (len(model.kernels_),)
     assert set(model.history_) == {"walks", "pairs", "loss", "learning_rate", "coefficients"}
     assert 0 < model.loss_ < 4
@@ -177,9 +186,16 @@ def test_to_embedding_keeps_ids_tables_and_provenance(tmp_path):
     assert loaded.provenance["model"] == "MKernelNE"
     assert loaded.provenance["seed"] == 3
     assert loaded.provenance["graph"]["fingerprint"] == graph.fingerprint
-    assert loaded.provenance["parameters"]["coef_l2"] == MKernelNE().coef_l2
+    # What was left open stands there as it was settled, and is said to have been chosen.
+    parameters, chosen = dict(loaded.provenance["parameters"]), dict(loaded.provenance["chosen"])
+    assert chosen == json.loads(json.dumps(model.chosen_))
+    assert parameters["coef_l2"] == auto.AUTO["coef_l2"]
+    assert 0 <= chosen.pop("signal") <= 1
+    assert set(chosen) == {name for name in auto.AUTO if name not in FAST}
+    assert chosen.items() <= parameters.items()
+    assert parameters["walks_per_node"] == FAST["walks_per_node"]
+    assert None not in parameters.values()
     # The provenance is enough to make the same vectors again.
-    parameters = dict(loaded.provenance["parameters"])
     parameters.pop("learn_coefficients")
     again = MKernelNE(**parameters, random_state=loaded.provenance["seed"]).fit(graph)
     np.testing.assert_array_equal(again.embedding_, model.embedding_)

@@ -1,8 +1,8 @@
 """The default that finds its own way: what MKernelNE takes for parameters left open.
 
 When kernels are given these are the plain defaults. When they are not, they come from the graph alone, never
-from labels: most are constants that did best over many graphs, and the decay of the vectors follows from a
-short pilot run. docs/method.md has the figures.
+from labels: some are constants that did best over many graphs, the length of the vectors follows from the
+number of nodes, their decay and the kernels from a short pilot run. docs/method.md has the figures.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,18 @@ PLAIN: dict[str, Any] = {
     "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
+#: Where the walks tell so much, the widest kernel is left out.
+_CLEAR = 0.25
+
 #: Decay where walks tell nothing, and where they tell everything.
 _LEAST_DECAY, _MOST_DECAY = 0.003, 0.01
 
-AUTO: dict[str, Any] = PLAIN | {"walks_per_node": 160, "l2": _LEAST_DECAY, "vectors": "smooth"}
-
 #: Rows are _LENGTH / n^¼ long, between these.
 _LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
+
+AUTO: dict[str, Any] = PLAIN | {
+    "walks_per_node": 170, "l2": _LEAST_DECAY, "vectors": "smooth", "norm": _LONGEST,
+}  # fmt: skip
 
 #: Rows that are smoothed at a time.
 _BLOCK_ROWS = 2**16
@@ -46,13 +52,15 @@ _PILOT_SHARE = 0.1
 
 
 def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
-    """The parameters given, those left open filled in; what the pilot decides is its starting point."""
-    automatic = is_automatic(given.get("kernels"))
+    """The parameters given, those left open filled in; kernels and decay are those of the pilot."""
     filled = dict(given)
+    if "kernels" not in given:  # KernelNE leaves nothing open
+        return filled
+    automatic = is_automatic(given["kernels"])
     for name, value in (AUTO if automatic else PLAIN).items():
-        if name in filled and (filled[name] is None or (name == "kernels" and automatic)):
+        if automatic if name == "kernels" else filled[name] is None:
             filled[name] = value
-    if automatic and filled["norm"] is None and graph is not None:
+    if automatic and given["norm"] is None and graph is not None:
         filled["norm"] = _length(graph.n_nodes)
     return filled
 
@@ -70,18 +78,16 @@ def is_automatic(kernels: Any) -> bool:
     return isinstance(kernels, str) and kernels == "auto"
 
 
-def needs_pilot(given: Mapping[str, Any]) -> bool:
-    return is_automatic(given.get("kernels")) and given.get("l2") is None
-
-
 def pilot(
-    graph: Any, config: TrainingConfig, train: Callable[..., Trained], report: Report
+    graph: Any, config: TrainingConfig, decay: float | None, train: Callable[..., Trained], report: Report
 ) -> tuple[TrainingConfig, dict[str, Any], Report]:
-    """Train for a moment and choose the decay: the settings, what was found, and how the rest is reported.
+    """Train for a moment and choose kernels and decay (unless given): the settings, what was found, and how
+    the rest of the run is reported.
 
     The loss of walks that were not trained on before, beside that of vectors all alike, says how much there
     is to be learned. Decay is a help where that is much, as in citation networks. Where it is little, as
-    among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start.
+    among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start; there
+    the widest kernel, which still pulls from afar, earns its place too.
     """
     first = replace(config, walks_per_node=max(round(_PILOT_SHARE * config.walks_per_node), 1))
     before = graph.n_nodes * first.walks_per_node
@@ -89,14 +95,17 @@ def pilot(
     loss = train(graph, first, lambda done, _, loss: report(done, total, loss)).loss
     alike = config.n_negative / (1 + config.n_negative)
     signal = 0.0 if math.isnan(loss) else min(max(1 - loss / alike, 0.0), 1.0)
-    decay = float(f"{_LEAST_DECAY + (_MOST_DECAY - _LEAST_DECAY) * signal:.2g}")
-    found = {"l2": decay, "signal": round(signal, 3)}
-    return replace(config, l2=decay), found, lambda done, _, loss: report(before + done, total, loss)
+    found: dict[str, Any] = {"kernels": config.kernels if signal < _CLEAR else config.kernels[:-1]}
+    if decay is None:
+        found["l2"] = float(f"{_LEAST_DECAY + (_MOST_DECAY - _LEAST_DECAY) * signal:.2g}")
+    settings = replace(config, **found)
+    found["signal"] = round(signal, 3)
+    return settings, found, lambda done, _, loss: report(before + done, total, loss)
 
 
 def n_tables(settled: Mapping[str, Any]) -> int:
-    """Tables (n, dim) that a run holds at its peak, with the embedding made of them."""
-    if settled["vectors"] == "smooth":
+    """Tables as wide as those trained that a run holds at its peak, with the embedding made of them."""
+    if settled["vectors"] in ("smooth", "concat"):
         return 4
     return 2 if settled["vectors"] == "center" and settled["norm"] is None else 3
 
@@ -105,12 +114,12 @@ def check_output(vectors: Any, norm: Any, dim: Any) -> None:
     """Raise what is wrong with the parameters that make the embedding of two tables."""
     if vectors not in VECTORS:
         raise ParameterError("vectors", vectors, f"must be one of {', '.join(VECTORS)}")
-    if vectors == "concat" and isinstance(dim, int) and dim % 2:
+    if vectors == "concat" and isinstance(dim, Integral) and dim % 2:
         raise ParameterError("dim", dim, 'must be even with vectors="concat": each table has half of it')
     if norm is not None and not (
-        isinstance(norm, int | float) and not isinstance(norm, bool) and 0 < norm < math.inf
+        isinstance(norm, Real) and not isinstance(norm, bool) and 0 < float(norm) < math.inf
     ):
-        raise ParameterError("norm", norm, "must be None, which leaves the vectors as trained, or positive")
+        raise ParameterError("norm", norm, "must be a positive number, or None")
 
 
 def combine(
@@ -132,8 +141,10 @@ def combine(
         made = center + context
     if vectors == "smooth":
         made = _smoothed(graph, made)
-    mean = float(np.linalg.norm(made, axis=1).mean())
-    if norm is not None and mean > 0:
+    if norm is None:
+        return made
+    mean = float(np.sqrt(np.einsum("ij,ij->i", made, made)).mean())  # np.linalg.norm would square a copy
+    if mean > 0:
         made *= np.float32(norm / mean)
     return made
 
@@ -142,9 +153,10 @@ def _smoothed(graph: Any, table: NDArray[np.float32]) -> NDArray[np.float32]:
     """Every row plus the mean, by weight, of its neighbours' rows; in blocks, so that one copy is all."""
     weights = np.ones(graph.neighbours.size, np.float32) if graph.weights is None else graph.weights
     links = csr_array((weights, graph.neighbours, graph.offsets), (graph.n_nodes, graph.n_nodes))
-    shares = 1.0 / np.maximum(links.sum(axis=1), np.finfo(np.float32).tiny)
     made = table.copy()
     for first in range(0, len(made), _BLOCK_ROWS):
         rows = slice(first, first + _BLOCK_ROWS)
-        made[rows] += (links[rows] @ table) * shares[rows, None].astype(np.float32)
+        shares = links[rows].astype(np.float64)  # sums of float32 weights may be beyond float32
+        shares.data /= np.repeat(shares.sum(axis=1), np.diff(shares.indptr))
+        made[rows] += shares.astype(np.float32) @ table
     return made

@@ -59,7 +59,8 @@ class Embedding:
                   integers and strings can be saved)
     provenance    model, parameters, seed, graph fingerprint, versions: whatever JSON can hold
     center        (n, d) float32 or None: the vectors of nodes as centres of walks
-    context       (n, d) float32 or None: the vectors of nodes as context
+    context       (n, d) float32 or None: the vectors of nodes as context; center and context may both have
+                  d / 2 columns instead, where the vectors are made of the two side by side
     kernels       ((name, parameter), ...) or None
     coefficients  (K,) float64 or None: the weight of each kernel
 
@@ -84,15 +85,18 @@ class Embedding:
         checked: dict[str, Any] = {"vectors": vectors, "nodes": node_array(self.nodes)}
         if len(checked["nodes"]) != len(vectors):
             raise InputError(f"{len(checked['nodes'])} node ids for {len(vectors)} vectors")
-        for name in ("center", "context"):
-            given = getattr(self, name)
-            if given is not None:
-                array = vectors if given is self.vectors else _numbers(name, given, np.float32, 2)
-                if array.shape != vectors.shape:
-                    raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
-                # Bits, not values: 0.0 equals -0.0 but is another number to give back.
-                same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
-                checked[name] = vectors if same else array
+        tables = {
+            name: vectors if given is self.vectors else _numbers(name, given, np.float32, 2)
+            for name in ("center", "context")
+            if (given := getattr(self, name)) is not None
+        }
+        halves = [table.shape for table in tables.values()] == 2 * [(len(vectors), vectors.shape[1] / 2)]
+        for name, array in tables.items():
+            if array.shape != vectors.shape and not halves:
+                raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
+            # Bits, not values: 0.0 equals -0.0 but is another number to give back.
+            same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
+            checked[name] = vectors if same else array
         if self.kernels is not None:
             checked["kernels"] = _kernel_pairs(self.kernels)
         if self.coefficients is not None:

@@ -90,8 +90,9 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         settled = auto.settle(params, checked)
         self.chosen_ = {name: value for name, value in settled.items() if value is not params[name]}
         with reporting(self.progress) as report:
-            if auto.needs_pilot(params):
-                config, found, report = auto.pilot(checked, config, self._backend().train, report)
+            if auto.is_automatic(params.get("kernels")):
+                decay, train = params["l2"], self._backend().train
+                config, found, report = auto.pilot(checked, config, decay, train, report)
                 self.chosen_ |= found
             trained: Trained = self._backend().train(checked, config, report)
         _warn_of_little(trained.loss, config)
@@ -318,7 +319,7 @@ class MKernelNE(_WalkEmbedder):
         """
         _check_paper("kernel", kernel, ("gaussian", "schoenberg"))
         sigmas = (1.0, 1.5, 2.0) if kernel == "schoenberg" else (1.0, 2.0, 3.0)
-        if kernel == "gaussian" and dataset == "ppi":
+        if kernel == "gaussian" and str(dataset).lower() == "ppi":
             sigmas = (0.5, 1.0, 1.5)
         settings: dict[str, Any] = {"kernels": tuple((kernel, sigma) for sigma in sigmas)}
         return cls(**(settings | changes))

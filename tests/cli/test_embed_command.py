@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cli.running import FAST, assert_refused, process
-from kernelne import Embedding, KernelNE, MKernelNE
+from kernelne import Embedding, KernelNE, MKernelNE, auto
 from kernelne.cli.embed import embed
 
 # A few walks leave a mixture where it started, and the estimator says so.
@@ -61,13 +61,22 @@ def test_stated_defaults_are_the_estimators():
     defaults = MKernelNE().get_params() | {
         k: v for k, v in KernelNE().get_params().items() if k in ("kernel", "sigma")
     }
-    defaults["kernels"] = ",".join(f"{name}:{sigma:g}" for name, sigma in defaults["kernels"])
     parameters = inspect.signature(embed, eval_str=True).parameters
+    # What the graph decides has no value to state.
+    by_graph = {"l2": "chosen", "norm": "chosen"}
     for name, value in defaults.items():
         if name in ("progress", "deterministic", "n_threads", "random_state"):
             continue
         stated = parameters[name].annotation.__metadata__[0].show_default
-        assert stated == str(value) or float(stated) == value, name
+        if value is None:
+            automatic = by_graph.get(name, str(auto.AUTO[name]))
+            plain = "as trained" if auto.PLAIN[name] is None else str(auto.PLAIN[name])
+            assert stated == (plain if automatic == plain else f"{automatic}, or {plain}"), name
+        else:
+            assert stated == str(value) or float(stated) == value, name
+    of_one = KernelNE().get_params()
+    for name in of_one.keys() & auto.PLAIN.keys():  # "or …" is true of KernelNE, too
+        assert of_one[name] == auto.PLAIN[name], name
 
 
 def test_every_estimator_parameter_has_an_option():
@@ -82,6 +91,58 @@ def test_kernels_option(kernelne, folder):
     )
     assert result.returncode == 0, result.stderr
     assert Embedding.load(folder / "out.npz").kernels == (("gaussian", 1.0), ("schoenberg", 2.0))
+
+
+def test_what_was_chosen_is_told_in_one_line_and_kept(kernelne, folder):
+    result = kernelne("embed", "ring.edges", "-o", "out.npz", *FAST, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    chosen = Embedding.load(folder / "out.npz").provenance["chosen"]
+    assert set(chosen) == {name for name in auto.AUTO if name != "walks_per_node"} | {"signal"}
+    (line,) = [line for line in result.stderr.splitlines() if "chosen" in line]
+    kernels, *rest = line.removeprefix("chosen: ").split(", ")
+    assert line.startswith("chosen: ")
+    assert kernels == "gaussian:1,gaussian:2,gaussian:3"
+    assert sorted(rest) == sorted(f"{name} {chosen[name]}" for name in chosen if name != "kernels")
+    assert "chosen" not in result.stdout
+    quiet = kernelne("embed", "ring.edges", "-o", "quiet.npz", "--quiet", *FAST, cwd=folder)
+    assert quiet.returncode == 0
+    assert "chosen" not in quiet.stderr + quiet.stdout
+    assert Embedding.load(folder / "quiet.npz").provenance["chosen"] == chosen
+
+
+def test_one_kernel_leaves_nothing_to_be_chosen(kernelne, folder):
+    result = kernelne("embed", "ring.edges", "-o", "out.npz", "--model", "kernelne", *FAST, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "chosen" not in result.stderr
+    assert Embedding.load(folder / "out.npz").provenance["chosen"] == {}
+
+
+def test_kernels_auto_is_the_default(kernelne, folder):
+    made = []
+    for more in ([], ["--kernels", "auto"]):
+        args = ["embed", "ring.edges", "-o", "out.npz", "--overwrite", "-j", "1", *FAST, *more]
+        assert kernelne(*args, cwd=folder).returncode == 0
+        made.append(Embedding.load(folder / "out.npz"))
+    first, second = made
+    np.testing.assert_array_equal(first.vectors, second.vectors)
+    assert first.provenance["chosen"] == second.provenance["chosen"] != {}
+
+
+@pytest.mark.parametrize("vectors", ["center", "sum", "smooth", "concat"])
+def test_vectors_and_norm_options(kernelne, folder, vectors):
+    options = ["--vectors", vectors, "--norm", "2", *FAST]
+    result = kernelne("embed", "ring.edges", "-o", "out.npz", *options, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    embedding = Embedding.load(folder / "out.npz")
+    assert embedding.vectors.shape == (12, 8)
+    assert np.linalg.norm(embedding.vectors, axis=1).mean() == pytest.approx(2, rel=1e-5)
+    parameters = embedding.provenance["parameters"]
+    assert (parameters["vectors"], parameters["norm"], parameters["dim"]) == (vectors, 2.0, 8)
+    assert not {"vectors", "norm"} & set(embedding.provenance["chosen"])
+    if vectors == "sum":
+        made = embedding.center + embedding.context
+        ratio = embedding.vectors / made
+        np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-4)
 
 
 def test_nodes_file_brings_isolated_nodes(kernelne, folder):
@@ -151,6 +212,8 @@ BAD_OPTIONS = {
     "--p=0": ["p=0"],
     "--model=other": ["other", "mkernelne"],
     "--sigma=2": ["--sigma", "kernelne"],
+    "--vectors=mean": ["vectors='mean'", "center, sum, concat, smooth"],
+    "--norm=0": ["norm=0", "positive"],
     "--backend=tpu": ["backend='tpu'", "cpu, gpu"],
     "--no-such-option": ["--no-such-option"],
     "--dim=2000000000": ["GiB", "would fit"],

@@ -108,7 +108,7 @@ MODEL: Options = {
         float | None, "--norm", help="Mean length of the vectors.", default="chosen, or as trained"
     ),
     "walks_per_node": _walks(
-        int | None, "--walks-per-node", help="Walks that start at each node.", default="160, or 80"
+        int | None, "--walks-per-node", help="Walks that start at each node.", default="170, or 80"
     ),
     "walk_length": _walks(int | None, "--walk-length", help="Nodes of a walk.", default=10),
     "window": _walks(
