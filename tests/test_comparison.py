@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -11,12 +12,14 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import BaseEstimator
 
 from kernelne import (
     InputError,
     KernelNE,
     Labels,
     MissingDependencyError,
+    MKernelNE,
     ParameterError,
     classify_nodes,
     compare_methods,
@@ -37,7 +40,7 @@ from kernelne.comparison import (
 from kernelne.evaluation.classification import shuffle
 
 
-class Broken:
+class Broken(BaseEstimator):
     """Fails on all graphs in one of several ways."""
 
     def __init__(self, how):
@@ -70,7 +73,6 @@ def test_labels_are_scored_as_by_hand_and_failures_stay_alone(groups):
         "raised": Broken("raise"),
         "full": Broken("memory"),
         "nan": Broken("nan"),
-        "local": type("Local", (), {})(),
         "good": HOPE(dim=8, random_state=3, n_threads=1),
     }
     found = compare_methods(
@@ -85,7 +87,6 @@ def test_labels_are_scored_as_by_hand_and_failures_stay_alone(groups):
     assert errors["raised"] == "RuntimeError: what a pity"
     assert errors["full"] == "MemoryError"
     assert "not finite" in errors["nan"]
-    assert "cannot be sent" in errors["local"]
     good = found.results[0]
     vectors = HOPE(dim=8, random_state=3, n_threads=1).fit_transform(groups.graph)
     expected = classify_nodes(vectors, groups.labels.indicator, train_sizes=[0.2], n_repeats=3)
@@ -287,7 +288,7 @@ def test_a_plot_without_matplotlib(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
-class Sleeper:
+class Sleeper(BaseEstimator):
     """Tells its process, and never ends."""
 
     def __init__(self, path):
@@ -295,17 +296,18 @@ class Sleeper:
 
     def fit(self, graph):
         if graph.n_nodes != 12:
-            self.path.with_suffix(".new").write_text(str(os.getpid()))
-            self.path.with_suffix(".new").rename(self.path)
+            with open(self.path + ".new", "w") as file:
+                file.write(str(os.getpid()))
+            os.rename(self.path + ".new", self.path)
             time.sleep(600)
         return self
 
 
 _SCRIPT = """
-import pathlib, sys
+import sys
 from kernelne import compare_methods, load_dataset
 from test_comparison import Sleeper
-compare_methods(load_dataset("karate").graph, methods={"sleeper": Sleeper(pathlib.Path(sys.argv[1]))})
+compare_methods(load_dataset("karate").graph, methods={"sleeper": Sleeper(sys.argv[1])})
 """
 
 
@@ -353,3 +355,90 @@ def test_estimators_are_fitted_as_they_are(groups):
     assert result.error is None
     assert result.chosen == {}
     assert not hasattr(few, "embedding_")
+
+
+def _sent(order):
+    stream = io.BytesIO()
+    order.write(stream)
+    stream.seek(0)
+    read = child.Order.read(stream)
+    assert stream.read() == b""
+    return read
+
+
+def _assert_same_graph(graph, sent):
+    for name in ("offsets", "neighbours", "weights"):
+        ours, theirs = getattr(graph, name), getattr(sent, name)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+    assert sent.directed == graph.directed
+    assert sent.nodes.tolist() == list(range(graph.n_nodes))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
+    graph = random_graph(0, 30, directed=directed, weighted=weighted, density=0.1)
+    truth = np.asfortranarray(np.eye(3, dtype=bool)[np.arange(9) % 3])
+    task = child.LabelTask(graph, np.arange(9), truth, (0.1, 1 / 3), np.int64(4), 2**63, None)
+    model = MKernelNE.paper("schoenberg", dim=np.int32(4), random_state=2**64 - 1, norm=np.float64(0.1))
+    sent = _sent(child.Order(model, task, ("dim", (4, 2))))
+    _assert_same_graph(graph, sent.task.graph)
+    assert (sent.task.train_sizes, sent.task.n_repeats, sent.task.random_state) == ((0.1, 1 / 3), 4, 2**63)
+    assert sent.task.n_threads is None
+    assert sent.choose == ("dim", (4, 2))
+    np.testing.assert_array_equal(sent.task.rows, task.rows)
+    np.testing.assert_array_equal(sent.task.truth, truth)
+    assert type(sent.estimator) is MKernelNE
+    assert sent.estimator.config() == model.config()
+    split = split_links(graph, test_share=0.2)
+    sent = _sent(child.Order(model, child.LinkTask(split)))
+    assert sent.choose is None
+    _assert_same_graph(split.graph, sent.task.graph)
+    for name in ("train_edges", "train_non_edges", "test_edges", "test_non_edges"):
+        np.testing.assert_array_equal(getattr(sent.task.split, name), getattr(split, name))
+
+
+def test_python_objects_are_not_sent(groups):
+    truth = np.array(["a", "b"] * 60, dtype=object)
+    task = child.LabelTask(groups.graph, np.arange(120), truth, (0.5,), 1, 0, 1)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        child.Order(HOPE(), task).write(io.BytesIO())
+
+
+def test_labels_of_any_kind_are_sent(groups):
+    kinds = [list(groups.labels.single), np.array(["x", "ÿ", "z"], dtype=object)[groups.labels.single]]
+    ours = {"methods": {"hope": HOPE(dim=8, random_state=0, n_threads=1)}, "n_repeats": 1, "n_threads": 1}
+    codes, strings = (compare_methods(groups.graph, kind, **ours).results[0] for kind in kinds)
+    assert codes.error is None
+    assert codes.scores == strings.scores
+
+
+class Script(Broken):
+    __module__ = "__main__"
+
+
+class Bare:
+    def fit(self, graph):
+        return self
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (Script("raise"), r"methods\['mine'\]=Script\(how='raise'\): .*script.*: put it into a module"),
+        (type("Local", (Broken,), {})("raise"), "test_comparison:Local, cannot be imported"),
+        (Bare(), r"get_params\(\)"),
+        (KernelNE, r"get_params\(\)"),
+        (KernelNE(progress=print), r"methods\['mine'\]\.progress=<built-in function print>: .*JSON"),
+        (KernelNE(random_state=np.random.default_rng(0)), "random_state"),
+        (MKernelNE(kernels=(("gaussian", np.ones(2)),)), "kernels"),
+        (Broken({1: 2}), "how={1: 2}"),
+    ],
+)
+def test_estimators_that_no_process_can_make_are_refused_at_once(groups, monkeypatch, estimator, words):
+    monkeypatch.setattr("kernelne.comparison._run", lambda name, order: pytest.fail("was run"))
+    with pytest.raises(ParameterError, match=words):
+        compare_methods(groups.graph, groups.labels, methods={"good": HOPE(), "mine": estimator})

@@ -76,3 +76,12 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert not {"numba", "sklearn", "pyarrow", "numpy"} & set(loaded)
+
+
+def test_no_module_unpickles():
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found = {name.partition(".")[0] for name in names}
+            assert not {"pickle", "joblib", "shelve", "marshal", "multiprocessing"} & found, path

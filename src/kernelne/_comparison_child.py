@@ -6,21 +6,23 @@ import copy
 import json
 import math
 import os
-import pickle
 import sys
 import threading
 import time
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne.errors import InputError, KernelneError
+from kernelne.errors import InputError, KernelneError, ParameterError
 from kernelne.evaluation.classification import ClassificationScores, classify_nodes, shuffle
 from kernelne.evaluation.link_splits import LinkSplit
 from kernelne.evaluation.links import score_links
@@ -28,6 +30,9 @@ from kernelne.graph import Graph
 
 #: The part of the training nodes that a parameter is fitted on; the others choose.
 _FITTED = 0.8
+
+_SETTINGS = ("train_sizes", "n_repeats", "random_state", "n_threads")
+_PAIRS = ("train_edges", "train_non_edges", "test_edges", "test_non_edges")
 
 Scores = dict[str, list[float]]
 
@@ -120,6 +125,91 @@ class Order:
         vectors, seconds, peak = _fit(self.estimator, self.task.graph)
         return {"scores": self.task.score(vectors), "seconds": seconds, "peak_bytes": peak, "chosen": {}}
 
+    def write(self, stream: IO[bytes]) -> None:
+        """A line of JSON, then arrays as .npy, one after the other; node ids stay behind."""
+        task, graph = self.task, self.task.graph
+        arrays = {"offsets": graph.offsets, "neighbours": graph.neighbours}
+        if graph.weights is not None:
+            arrays["weights"] = graph.weights
+        settings = None
+        if isinstance(task, LabelTask):
+            arrays |= {"rows": task.rows, "truth": task.truth}
+            settings = _plain({name: getattr(task, name) for name in _SETTINGS})
+        else:
+            arrays |= {name: getattr(task.split, name) for name in _PAIRS}
+        head = {
+            "estimator": describe_estimator(self.estimator),
+            "choose": self.choose,
+            "settings": settings,
+            "directed": bool(graph.directed),
+            "arrays": list(arrays),
+        }
+        stream.write(json.dumps(head).encode() + b"\n")
+        pipe: Any = SimpleNamespace(write=stream.write)  # NumPy would look for its place in a real file
+        for array in arrays.values():
+            np.lib.format.write_array(pipe, array, allow_pickle=False)
+
+    @classmethod
+    def read(cls, stream: IO[bytes]) -> Order:
+        """What `write` has written; nodes go by the numbers of their rows."""
+        head = json.loads(stream.readline())
+        pipe: Any = SimpleNamespace(read=stream.read)
+        load = np.lib.format.read_array
+        arrays: dict[str, Any] = {name: load(pipe, allow_pickle=False) for name in head["arrays"]}
+        offsets, neighbours = arrays.pop("offsets"), arrays.pop("neighbours")
+        weights, nodes = arrays.pop("weights", None), np.arange(len(offsets) - 1)
+        graph = Graph(offsets, neighbours, weights, head["directed"], nodes)
+        task: LabelTask | LinkTask
+        if (settings := head["settings"]) is None:
+            task = LinkTask(LinkSplit(graph, **arrays))
+        else:
+            settings["train_sizes"] = tuple(settings["train_sizes"])
+            task = LabelTask(graph, **arrays, **settings)
+        choose = head["choose"] and (head["choose"][0], tuple(head["choose"][1]))
+        module, _, name = head["estimator"]["class"].partition(":")
+        make = attrgetter(name)(import_module(module))
+        return cls(make(**head["estimator"]["parameters"]), task, choose)
+
+
+def describe_estimator(estimator: Any, given: str = "estimator") -> dict[str, Any]:
+    """Class and parameters of an estimator as plain values, or a ParameterError that says why there are none.
+
+    given: what the error calls the estimator.
+    """
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise ParameterError(given, estimator, "must be an estimator with get_params(), as in scikit-learn")
+    module, name = type(estimator).__module__, type(estimator).__qualname__
+    if module == "__main__":
+        remedy = "its class is defined in the script or notebook that runs, where no other process finds it"
+        raise ParameterError(given, estimator, f"{remedy}: put it into a module (a .py file) and import it")
+    found = None
+    with suppress(AttributeError, KeyError):
+        found = attrgetter(name)(sys.modules[module])
+    if found is not type(estimator):
+        remedy = "cannot be imported: define it at the top level of a module, under its own name"
+        raise ParameterError(given, estimator, f"its class, {module}:{name}, {remedy}")
+    parameters = {}
+    for parameter, value in estimator.get_params().items():
+        try:
+            parameters[parameter] = _plain(value)
+        except TypeError:
+            remedy = "goes to another process as JSON: give None, numbers, strings, lists or dicts of them"
+            raise ParameterError(f"{given}.{parameter}", value, remedy) from None
+    return {"class": f"{module}:{name}", "parameters": parameters}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, tuples as lists; a TypeError where something would be lost."""
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: _plain(one) for name, one in value.items()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError
+
 
 def _fit(estimator: Any, graph: Graph) -> tuple[NDArray[Any], float, int | None]:
     """The vectors, seconds, and the most memory this process had meanwhile."""
@@ -197,7 +287,7 @@ def serve() -> None:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         try:
-            order = pickle.load(sys.stdin.buffer)
+            order = Order.read(sys.stdin.buffer)
             threading.Thread(target=_end_with_parent, daemon=True).start()
             found = order.carry_out()
             _check_finite(found["scores"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -17,13 +16,13 @@ import numpy as np
 
 from kernelne import baselines
 from kernelne._checks import check_count
-from kernelne._comparison_child import LabelTask, LinkTask, Order, Scores
+from kernelne._comparison_child import LabelTask, LinkTask, Order, Scores, describe_estimator
 from kernelne._figures import new_figure
 from kernelne._files import atomic_output
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes
-from kernelne.evaluation.communities import check_seed
+from kernelne.evaluation.communities import check_seed, encode_labels
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import control_scores, rank_scores
 from kernelne.graph import Graph, as_graph
@@ -64,8 +63,8 @@ _MEASURES = {
 }
 #: Ctrl-C reaches all processes of a terminal; only the one that waits for the others is to act on it.
 _CHILD = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import pickle; "
-    "sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import json; "
+    "sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
     "from kernelne._comparison_child import serve; serve()"
 )
 
@@ -181,8 +180,10 @@ def compare_methods(
     ----------
     graph: whatever `fit` takes.
     labels: Labels; or one label a node, or an indicator matrix, in the order of the graph's nodes.
-    methods: names from METHODS, all by default; or estimators by a name of yours, which are fitted as they
-        are. They must pickle: a class of yours must be in a module, not in a script.
+    methods: names from METHODS, all by default; or estimators by a name of yours, made anew from their class
+        and `get_params()` and fitted to a graph whose nodes are 0, 1, ... A class of yours must be in a
+        module, not in a script, and its parameters plain: None, numbers, strings, lists or dicts of them (a
+        tuple arrives as a list).
     dim, random_state, n_threads: of every method that goes by its name.
     train_sizes, n_repeats: as in `classify_nodes`.
     test_share: share of the edges that is hidden, where there are no labels.
@@ -232,6 +233,8 @@ def _estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """What is to be fitted, by name."""
     if isinstance(methods, Mapping):
         found = dict(methods)
+        for name, estimator in found.items():
+            describe_estimator(estimator, f"methods[{name!r}]")
     else:
         names = METHODS if methods is None else [methods] if isinstance(methods, str) else methods
         found = {n: METHODS[n](**settings, progress=False) for n in map(find_method, names)}
@@ -268,6 +271,7 @@ def _label_task(
         n_threads=n_threads,
     )  # fmt: skip
     truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
+    truth = encode_labels(truth, len(truth)) if truth.ndim == 1 else truth
     task = LabelTask(graph, rows, truth, guessed.train_sizes, n_repeats, seed, n_threads)
     return _Prepared([MethodResult("most frequent labels", task.named(guessed))], task)
 
@@ -286,10 +290,6 @@ def _link_task(graph: Graph, test_share: float, settings: dict[str, Any]) -> _Pr
 
 def _run(name: str, order: Order) -> MethodResult:
     """Carry out the order in a process that ends with this call, whatever happens."""
-    try:
-        pickle.dumps(order.estimator)
-    except Exception as error:  # pickle raises whatever the object does
-        return MethodResult(name, error=f"cannot be sent to a process of its own: {error}")
     command = [sys.executable, "-P", "-c", _CHILD]
     pipe = subprocess.PIPE
     with tempfile.TemporaryFile() as errors:
@@ -314,8 +314,9 @@ def _ask(process: subprocess.Popen[bytes], order: Order) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):  # it has ended already; its exit code says more
-        pickle.dump(sys.path, process.stdin)
-        pickle.dump(order, process.stdin)
+        paths = [path for path in sys.path if isinstance(path, str)]
+        process.stdin.write(json.dumps(paths).encode() + b"\n")
+        order.write(process.stdin)
         process.stdin.flush()
     # Its input stays open until it has answered: should we be killed, it sees the end of it and ends.
     answer = process.stdout.read()
