@@ -90,7 +90,7 @@ def _pecanpy_gensim(shrink_windows: bool) -> Callable[..., Run]:
 METHODS: dict[str, Callable[..., Run]] = {
     "kernelne-gaussian": _kernelne("KernelNE", kernel="gaussian"),
     "kernelne-schoenberg": _kernelne("KernelNE", kernel="schoenberg"),
-    "kernelne-multiple": _kernelne("MKernelNE"),
+    "kernelne-multiple": _kernelne("MKernelNE", kernels=[("gaussian", sigma) for sigma in (1.0, 2.0, 3.0)]),
     "grape": _grape,
     "pecanpy+gensim": _pecanpy_gensim(shrink_windows=False),
     "pecanpy+gensim-shrunk": _pecanpy_gensim(shrink_windows=True),

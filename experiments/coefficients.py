@@ -70,7 +70,7 @@ def floors() -> None:
     graph = attachment_graph()
     for floor in FLOORS:
         run.FLOOR = floor * 6  # in units of 1/(1 + n_negative)
-        model = MKernelNE(random_state=0).fit(graph)
+        model = MKernelNE.paper(random_state=0).fit(graph)
         norm = np.linalg.norm(model.embedding_, axis=1).mean()
         auc = edge_auc(graph, model.embedding_)
         print(f"floor {floor:.2f}: norm {norm:.2f}, loss {model.loss_:.4f}, AUC {auc:.3f}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import lru_cache
 from statistics import median
 from typing import Any
 
@@ -30,7 +31,7 @@ from common import (
     table,
 )
 from kernelne import MKernelNE, classify_nodes
-from kernelne.auto import AUTO
+from kernelne.auto import AUTO, combine
 from kernelne.walks import WalkPlan, sample_walks, walk_graph
 
 FULL: dict[str, Any] = {
@@ -72,17 +73,24 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+@lru_cache(maxsize=1)
+def fitted(graph: str) -> MKernelNE:
+    return MKernelNE(random_state=0).fit(load(graph)[0])
+
+
 def ablate(graph: str, change: str, shares: Any, splits: int) -> dict[str, Any]:
     network, truth = load(graph)
-    changes = CHANGES[change]
-    if "kernels" in changes:  # which would bring back the plain defaults for all else
-        chosen = MKernelNE(random_state=0).fit(network).chosen_
-        changes = {name: value for name, value in chosen.items() if name != "signal"} | changes
-    estimator = MKernelNE(random_state=0).set_params(**changes).fit(network)
+    base, changes = fitted(graph), CHANGES[change]
+    chosen = {name: value for name, value in base.chosen_.items() if name != "signal"}
+    if changes.keys() <= {"vectors", "norm"} and changes.get("vectors") != "concat":
+        output = {name: changes.get(name, chosen[name]) for name in ("vectors", "norm")}
+        vectors = combine(base.graph_, base.center_, base.context_, **output)
+    else:  # all else as it was chosen: kernels that are given would bring back the plain defaults
+        vectors = MKernelNE(random_state=0, **(chosen | changes)).fit(network).embedding_
     scores = classify_nodes(
-        estimator.embedding_, truth, train_sizes=[s / 100 for s in shares], n_repeats=splits, random_state=0
+        vectors, truth, train_sizes=[s / 100 for s in shares], n_repeats=splits, random_state=0
     )
-    return _means(scores) | {"chosen": {k: str(v) for k, v in estimator.chosen_.items()}}
+    return _means(scores)
 
 
 def standardise(graph: str, model: str, shares: Any, splits: int) -> dict[str, Any]:
