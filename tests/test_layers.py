@@ -16,15 +16,15 @@ SOURCE = Path(kernelne.__file__).parent
 #: Each layer may import from those before it and from itself.
 LAYERS = [
     {"errors", "_version", "_jit", "_checks"},
-    {"_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
+    {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
     {"_formats", "graph", "objective", "evaluation"},
     {"embedding", "io", "labels", "walks"},
     {"datasets"},
     {"training"},
     {"auto"},
     {"estimators"},
-    {"link_features", "link_predictor"},
-    {"summary", "demo"},
+    {"link_features", "link_predictor", "baselines"},
+    {"summary", "demo", "comparison", "_comparison_child"},
     {"cli"},
     {"__main__"},
 ]
@@ -76,3 +76,12 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert not {"numba", "sklearn", "pyarrow", "numpy"} & set(loaded)
+
+
+def test_no_module_unpickles():
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found = {name.partition(".")[0] for name in names}
+            assert not {"pickle", "joblib", "shelve", "marshal", "multiprocessing"} & found, path

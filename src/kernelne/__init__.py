@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernelne._version import __version__
 
 if TYPE_CHECKING:
+    from kernelne.comparison import compare_methods
     from kernelne.datasets import load_dataset
     from kernelne.embedding import Embedding
     from kernelne.errors import (
@@ -52,6 +53,7 @@ __all__ = [
     "__version__",
     "classify_nodes",
     "cluster_nodes",
+    "compare_methods",
     "load_dataset",
     "louvain",
     "read_graph",
@@ -70,6 +72,7 @@ _HOMES = {
     "MKernelNE": "estimators",
     "classify_nodes": "evaluation.classification",
     "cluster_nodes": "evaluation.clustering",
+    "compare_methods": "comparison",
     "load_dataset": "datasets",
     "louvain": "evaluation.communities",
     "read_graph": "io",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+import math
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ def check_count(name: str, value: Any, most: int | None = None) -> None:
     if not good or not 1 <= value <= (2**31 - 1 if most is None else most):
         limit = "at least 1" if most is None else f"from 1 to {most}, the number of nodes"
         raise ParameterError(name, value, f"must be a whole number, {limit}")
+
+
+def check_number(name: str, value: Any, *, positive: bool) -> None:
+    """Raise a ParameterError unless `value` is a finite number above zero or, if not `positive`, zero too."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < 0 or (positive and value == 0):
+        raise ParameterError(
+            name, value, f"must be a {'positive number' if positive else 'number, at least 0'}"
+        )
 
 
 def available_bytes() -> int | None:

@@ -13,27 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelne._figures import new_figure
 from kernelne._files import atomic_output, check_output
 from kernelne.datasets.small import digits
 from kernelne.embedding import check_save
-from kernelne.errors import MissingDependencyError
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.io import write_graph
 
 _SEED = 0
-
-
-def _figure() -> Any:
-    """An empty matplotlib figure that needs no screen."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "plot") from None
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def draw_map(
@@ -43,7 +31,7 @@ def draw_map(
     from sklearn.manifold import TSNE
 
     flat = TSNE(init="pca", random_state=_SEED, max_iter=500, n_jobs=-1).fit_transform(vectors)
-    figure = _figure()
+    figure = new_figure(8, 7)
     axes: Any = figure.add_subplot()
     for label in np.unique(labels):
         chosen = flat[labels == label]
@@ -60,7 +48,7 @@ def draw_map(
 
 def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: None) -> None:
     """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
-    _figure()  # if it is missing, say so before the work
+    new_figure(8, 7)  # if it is missing, say so before the work
     folder.mkdir(parents=True, exist_ok=True)
     edges, vectors, picture = folder / "digits.edges", folder / "digits.safetensors", folder / "digits.png"
     check_output(edges, overwrite)

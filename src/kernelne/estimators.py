@@ -45,7 +45,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         params = auto.settle(self.get_params(deep=False))
         auto.check_output(params["vectors"], params["norm"], params["dim"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
-        given |= {"kernels": self._kernels(params), "seed": _seed(params["random_state"])}
+        given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
         given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
         given["learn_coefficients"] = "kernels" in params
         if params["backend"] not in BACKENDS:
@@ -366,7 +366,7 @@ def _warn_of_little(loss: float, config: TrainingConfig) -> None:
         )
 
 
-def _seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
     """64 bits from whatever scikit-learn users pass as random_state."""
     if random_state is None:
         return secrets.randbits(64)
@@ -386,26 +386,35 @@ def _seed(random_state: Any) -> int:
 
 def _provenance(estimator: _WalkEmbedder) -> dict[str, Any]:
     parameters = dict(estimator._provenance)
-    graph = estimator.graph_
     return {
         "model": parameters.pop("model"),
         "seed": parameters.pop("seed"),
         "parameters": parameters,
         "chosen": dict(estimator.chosen_),
-        "graph": {
-            "fingerprint": graph.fingerprint,
-            "nodes": graph.n_nodes,
-            "edges": graph.n_edges,
-            "directed": graph.directed,
-            "weighted": graph.weights is not None,
-        },
+        "graph": describe_graph(estimator.graph_),
         "backend": parameters.pop("backend"),
         "seconds": round(estimator.seconds_, 3),
         "loss": None if math.isnan(estimator.loss_) else estimator.loss_,
-        "versions": {
-            "kernelne": __version__,
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
+    }
+
+
+def describe_graph(graph: Graph) -> dict[str, Any]:
+    """What provenance tells of the graph."""
+    return {
+        "fingerprint": graph.fingerprint,
+        "nodes": graph.n_nodes,
+        "edges": graph.n_edges,
+        "directed": graph.directed,
+        "weighted": graph.weights is not None,
+    }
+
+
+def versions() -> dict[str, str]:
+    """What provenance tells of the software."""
+    return {
+        "kernelne": __version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
     }

@@ -94,7 +94,7 @@ def start_node(seed: Any, walk: Any, n: Any) -> Any:
 
 
 @cached()
-def _neighbour(graph: Any, v: Any, bits: Any) -> Any:
+def pick_neighbour(graph: Any, v: Any, bits: Any) -> Any:
     """A position in `neighbours` drawn for node v (which has some) by weight."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
     if graph.thresholds.size == 0:
@@ -126,7 +126,7 @@ def _find(graph: Any, v: Any, u: Any) -> Any:
 
 @cached()
 def _probability(graph: Any, v: Any, position: Any) -> Any:
-    """First-order probability of stepping from v along the edge at `position`, as `_neighbour` draws it."""
+    """First-order probability of stepping from v along the edge at `position`, as it is drawn."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
     if graph.thresholds.size == 0:
         return 1.0 / (high - low)
@@ -166,7 +166,7 @@ def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: 
         height = np.float64(bits & _LOW) * _UNIT * (ceiling + excess)
         if height >= ceiling:
             return back
-        position = _neighbour(graph, v, bits)
+        position = pick_neighbour(graph, v, bits)
         x = graph.neighbours[position]
         if (height < floor and x != previous) or height < _bias(graph, plan, previous, x):
             return position
@@ -209,7 +209,7 @@ def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) ->
                 continue
             key = stream_key(plan.seed, STEP, first + w)
             if first_order or step == 1:
-                position = _neighbour(graph, v, draw(key, np.uint64(step) << _U32))
+                position = pick_neighbour(graph, v, draw(key, np.uint64(step) << _U32))
             else:
                 position = _second_order(graph, plan, walks[w, step - 2], v, key, step)
             walks[w, step] = graph.neighbours[position]

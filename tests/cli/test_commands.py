@@ -20,7 +20,17 @@ def test_version(kernelne, tmp_path):
 def test_help_names_every_command_and_no_arguments_show_it(kernelne, tmp_path):
     for args in (["--help"], []):
         text = kernelne(*args, cwd=tmp_path).stdout
-        for command in ["embed", "info", "classify", "cluster", "links", "recommend", "demo", "datasets"]:
+        for command in [
+            "embed",
+            "info",
+            "classify",
+            "cluster",
+            "links",
+            "recommend",
+            "compare",
+            "demo",
+            "datasets",
+        ]:
             assert f" {command} " in text
 
 

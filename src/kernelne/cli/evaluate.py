@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, given_labels, is_dataset
+from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, matched_labels
 from kernelne.cli.options import (
     LABELS,
     READING,
@@ -60,7 +60,7 @@ def classify(
 
     shares = _parse_shares(_SHARES if train_sizes is None else train_sizes)
     loaded = Embedding.load(embedding)
-    rows, truth = _matched(labels, given, "for_nodes", loaded.nodes, skip_unknown)
+    rows, truth = matched_labels(labels, given, "for_nodes", loaded.nodes, skip_unknown)
     if train_sizes is None:
         shares = [share for share in shares if share * len(rows) >= 1]
     for share in shares:
@@ -107,24 +107,6 @@ def _parse_shares(text: str) -> list[float]:
     if not percent or not all(0 < share < 100 for share in percent):
         raise ParameterError("--train-sizes", text, "write percents above 0 and below 100, as 1,10,50")
     return [share / 100 for share in percent]
-
-
-def _matched(
-    labels: str, given: dict[str, Any], how: str, nodes: NDArray[Any], skip_unknown: bool
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Rows of the nodes that have labels, at least one, and what the method `how` of Labels says of them."""
-    found = given_labels(labels, given)
-    try:
-        rows, truth = getattr(found, how)(nodes, unknown="skip" if skip_unknown else "error")
-    except InputError as error:
-        told = str(error).replace("unknown='skip'", "--skip-unknown")
-        first = found.nodes.tolist()[0]
-        if isinstance(first, str) and f"the first is {first!r}" in told and not is_dataset(labels):
-            told += "; is the first line a header? --labels-header"
-        raise InputError(f"{labels}: {told}") from None
-    if not len(rows):
-        raise InputError(f"{labels}: none of its {len(found):,} nodes are in the embedding")
-    return rows, truth
 
 
 @takes(READING, LABELS)
@@ -181,7 +163,7 @@ def cluster(
                 f"warning: {embedding} was made of another graph with these nodes, or of it before it changed"
             )
     if labels is not None:
-        rows, codes = _matched(labels, given, "single_for", nodes, skip_unknown)
+        rows, codes = matched_labels(labels, given, "single_for", nodes, skip_unknown)
         classes = Labels.from_values(nodes[rows], codes)
     if not quiet:
         some = f", {len(classes):,} of them labelled" if classes and len(classes) < len(nodes) else ""

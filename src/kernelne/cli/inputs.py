@@ -12,6 +12,7 @@ from kernelne.cli.output import begin, say
 from kernelne.errors import InputError, KernelneError, ParameterError, UnknownNodeError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from kernelne.datasets import Dataset
@@ -131,6 +132,24 @@ def given_labels(labels: str, given: dict[str, Any]) -> Labels:
     if found is None:
         raise InputError(f"{labels}: this dataset has no labels; give a file")
     return found
+
+
+def matched_labels(
+    labels: str, given: dict[str, Any], how: str, nodes: NDArray[Any], skip_unknown: bool
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Rows of the nodes that have labels, at least one, and what the method `how` of Labels says of them."""
+    found = given_labels(labels, given)
+    try:
+        rows, truth = getattr(found, how)(nodes, unknown="skip" if skip_unknown else "error")
+    except InputError as error:
+        told = str(error).replace("unknown='skip'", "--skip-unknown")
+        first = found.nodes.tolist()[0]
+        if isinstance(first, str) and f"the first is {first!r}" in told and not is_dataset(labels):
+            told += "; is the first line a header? --labels-header"
+        raise InputError(f"{labels}: {told}") from None
+    if not len(rows):
+        raise InputError(f"{labels}: none of its {len(found):,} nodes are among these {len(nodes):,}")
+    return rows, truth
 
 
 def check_same_nodes(embedding: Embedding, graph: Graph, vectors: Path, edges: str) -> None:

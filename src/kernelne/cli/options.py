@@ -154,7 +154,7 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUT 
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress, nothing but results.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 SkipOption = Annotated[
-    bool, typer.Option("--skip-unknown", help="Leave out labels of nodes that are not in the embedding.")
+    bool, typer.Option("--skip-unknown", help="Leave out labels of nodes that are not there.")
 ]
 SeedOption = Annotated[
     int,
@@ -162,7 +162,7 @@ SeedOption = Annotated[
 ]
 
 # Those of parameters that the library, too, knows by these names; p and q are also names in random graphs.
-_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters"} - {"p", "q"}
+_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters", "methods"} - {"p", "q"}
 
 
 def option_of(parameter: str) -> str:

@@ -136,7 +136,7 @@ def classify_nodes(
         del wide
 
         def score(repeat: int) -> list[tuple[float, float]]:
-            order = np.random.default_rng([seed, repeat]).permutation(len(Z))
+            order = shuffle(seed, repeat, len(Z))
             rows, known = Z[order], truth[order]
             return [_score_split(rows, known, penalty, n_train) for n_train in sizes]
 
@@ -146,6 +146,11 @@ def classify_nodes(
                 progress(repeat * len(sizes), n_repeats * len(sizes))
     micro, macro = np.array(scores).T
     return ClassificationScores(shares, micro, macro)
+
+
+def shuffle(seed: int, repeat: int, n: int) -> NDArray[np.int64]:
+    """The order (n,) that `classify_nodes` puts nodes in for this repeat: the first ones train."""
+    return np.random.default_rng([seed, repeat]).permutation(n)
 
 
 def fit_logistic(X: ArrayLike, y: ArrayLike, C: float = 1.0) -> NDArray[np.float64]:

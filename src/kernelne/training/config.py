@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
-from kernelne._checks import check_count
+from kernelne._checks import check_count, check_number
 from kernelne.errors import ParameterError
 from kernelne.kernels import check_kernels
 
@@ -58,7 +55,7 @@ class TrainingConfig:
         if self.n_threads > _MOST_THREADS:
             raise ParameterError("n_threads", self.n_threads, f"must be at most {_MOST_THREADS}")
         for name, positive in _NUMBERS.items():
-            _check_number(name, getattr(self, name), positive=positive)
+            check_number(name, getattr(self, name), positive=positive)
             object.__setattr__(self, name, float(getattr(self, name)))
         for name in ("p", "q"):
             if not 1e-6 <= getattr(self, name) <= 1e6:
@@ -76,11 +73,3 @@ class TrainingConfig:
     def learning_rate_at(self, walk: int, n_walks: int) -> float:
         """The rate of walk number `walk`: a straight line from the first to the last of n_walks."""
         return self.learning_rate + (self.min_learning_rate - self.learning_rate) * (walk / n_walks)
-
-
-def _check_number(name: str, value: Any, *, positive: bool) -> None:
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value < 0 or (positive and value == 0):
-        raise ParameterError(
-            name, value, f"must be a {'positive number' if positive else 'number, at least 0'}"
-        )

@@ -30,11 +30,11 @@ from kernelne.training.simd import (
 from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, stream_key
 
 #: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
-_FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
+FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-_compiled = njit(nogil=True, error_model="numpy", fastmath=_FAST, _nrt=False)
+compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False)
 
-_COMPILED_IN = (
+COMPILED_IN = (
     "kernels.py", "walks.py", "training/functions.py", "training/simd.py", "training/barrier.py",
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ _COMPILED_IN = (
 _APART = 1024
 
 #: Walks sampled together, so that their random memory accesses overlap.
-_BATCH = 16
+BATCH = 16
 
 Floats = NDArray[np.float32]
 
@@ -87,9 +87,9 @@ class Scratch(NamedTuple):
     Both are padded to whole tiles, `dim` to whole registers; what lies in the padding has weight zero.
     """
 
-    walks: NDArray[np.int64]  # _BATCH × length
-    lengths: NDArray[np.int64]  # _BATCH
-    noise: NDArray[np.int64]  # _BATCH × n_shared
+    walks: NDArray[np.int64]  # BATCH × length
+    lengths: NDArray[np.int64]  # BATCH
+    noise: NDArray[np.int64]  # BATCH × n_shared
     center_rows: NDArray[np.int64]  # rows: where the step of a position goes
     context_rows: NDArray[np.int64]  # columns
     centers: Floats  # rows × dim, as read at the start of the walk
@@ -123,9 +123,9 @@ def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratc
         return np.zeros(shape, np.int64)
 
     return Scratch(
-        walks=numbers(_BATCH, length),
-        lengths=numbers(_BATCH),
-        noise=numbers(_BATCH, n_shared),
+        walks=numbers(BATCH, length),
+        lengths=numbers(BATCH),
+        noise=numbers(BATCH, n_shared),
         center_rows=numbers(rows),
         context_rows=numbers(columns),
         centers=floats(rows, width),
@@ -146,7 +146,7 @@ def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratc
 def _link(kind: int, function: Any, otherwise: Any) -> Any:
     """`evaluate` for kernel number `kind`, passing other numbers on: the switch is outside the loop."""
 
-    @_compiled
+    @compiled
     def evaluate(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
         if wanted == kind:
             for t in range(D.size):
@@ -157,18 +157,18 @@ def _link(kind: int, function: Any, otherwise: Any) -> Any:
     return evaluate
 
 
-@_compiled
+@compiled
 def _unknown(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
     values[:] = np.float32(np.nan)
 
 
 _evaluate = _unknown
 for _kind, _function in enumerate(KERNELS.values()):
-    _evaluate = _link(_kind, _compiled(_function), _evaluate)
+    _evaluate = _link(_kind, compiled(_function), _evaluate)
 
 
-@_compiled
-def _weigh_pairs(length: Any, step: Any, s: Any) -> Any:
+@compiled
+def weigh_pairs(length: Any, step: Any, s: Any) -> Any:
     """Weights, targets and pair counts for walks of this length; returns the number of pairs."""
     columns = s.D.shape[1]
     s.D[:] = 0.0  # what a longer walk left there would be taken for distances
@@ -188,7 +188,7 @@ def _weigh_pairs(length: Any, step: Any, s: Any) -> Any:
     return s.pairs.sum()
 
 
-@_compiled
+@compiled
 def _product_sum(w: Any, x: Any, y: Any) -> Any:
     total = np.float32(0.0)
     for t in range(w.size):
@@ -196,19 +196,19 @@ def _product_sum(w: Any, x: Any, y: Any) -> Any:
     return total
 
 
-@_compiled
+@compiled
 def _scale(c: Any, out: Any) -> None:
     for t in range(out.size):
         out[t] *= c
 
 
-@_compiled
+@compiled
 def _add_scaled(c: Any, x: Any, out: Any) -> None:
     for t in range(out.size):
         out[t] += c * x[t]
 
 
-@_compiled
+@compiled
 def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
     """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, from which c is solved."""
     n_kernels = mixture.kinds.size
@@ -225,7 +225,7 @@ def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
             _add_scaled(mixture.coefficients[q], out[q, :n], total)
 
 
-@_compiled
+@compiled
 def _weigh(scale: Any, w: Any, targets: Any, values: Any, slopes: Any, out: Any) -> Any:
     loss = np.float32(0.0)
     for t in range(out.size):
@@ -236,7 +236,7 @@ def _weigh(scale: Any, w: Any, targets: Any, values: Any, slopes: Any, out: Any)
     return loss
 
 
-@_compiled
+@compiled
 def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
     """Turn n squared distances into the weights of the gradient; returns the loss."""
     D = s.D.reshape(-1)[:n]
@@ -247,8 +247,8 @@ def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
     return _weigh(np.float32(-4.0) * rate, s.weights[:n], s.targets[:n], s.values[0, :n], s.slopes[0, :n], D)
 
 
-@_compiled
-def _read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -> Any:
+@compiled
+def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -> Any:
     """Bring the rows of walk b of the batch to scratch; returns how many of them have exploded."""
     length = s.lengths[b]
     decay = rate * step.l2
@@ -273,7 +273,18 @@ def _read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) 
     return n_bad
 
 
-@_compiled
+@compiled
+def measure(length: Any, n_contexts: Any, window: Any, s: Any) -> None:
+    """Squared distances of the rows read, of all pairs that have a weight."""
+    for i in range(0, length, TILE_ROWS):
+        for t in range(0, n_contexts, TILE_COLUMNS):
+            near = t + TILE_COLUMNS > i - window and t < i + TILE_ROWS + window
+            if not near and t + TILE_COLUMNS <= length:
+                continue  # of weight zero, as the zero that stands there
+            distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
+
+
+@compiled
 def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
     """Note which rows the steps are for, and send them to places base, base + 1, … of the list instead."""
     for i in range(count):
@@ -282,8 +293,8 @@ def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> 
         steps[base + i] = 0.0
 
 
-@_compiled
-def _write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any, s: Any) -> None:
+@compiled
+def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any, s: Any) -> None:
     """Add the steps of one walk to the tables, or to the list of steps when they are deferred."""
     center, context = tables.center, tables.context
     if tables.deferred:
@@ -307,8 +318,8 @@ def _write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: An
     )  # fmt: skip
 
 
-@_compiled
-def _sample(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) -> None:
+@compiled
+def sample_batch(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) -> None:
     """Walks start … start + size − 1 and their negatives."""
     sample_walks(graph, plan, start, s.walks[:size], s.lengths[:size])
     for b in range(size):
@@ -317,8 +328,8 @@ def _sample(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) ->
             s.noise[b, r] = draw_alias(noise, draw(key, r))
 
 
-@_compiled
-def _prefetch(b: Any, tables: Any, s: Any) -> None:
+@compiled
+def prefetch_walk(b: Any, tables: Any, s: Any) -> None:
     for i in range(s.lengths[b]):
         prefetch_row(tables.center, s.walks[b, i])
         prefetch_row(tables.context, s.walks[b, i])
@@ -326,7 +337,7 @@ def _prefetch(b: Any, tables: Any, s: Any) -> None:
         prefetch_row(tables.context, s.noise[b, r])
 
 
-@cached(compiled_in=_COMPILED_IN, key=WIDTH, error_model="numpy", fastmath=_FAST, _nrt=False)
+@cached(compiled_in=COMPILED_IN, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
 def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,
@@ -338,36 +349,31 @@ def train_walks(
     """
     length_known, n_pairs, n_bad = 0, 0, 0
     columns = s.D.shape[1]
-    for start in range(first, last, _BATCH):
-        size = min(_BATCH, last - start)
-        _sample(start, size, graph, plan, noise, s)
+    for start in range(first, last, BATCH):
+        size = min(BATCH, last - start)
+        sample_batch(start, size, graph, plan, noise, s)
         for b in range(size):
             if b + 1 < size:
-                _prefetch(b + 1, tables, s)
+                prefetch_walk(b + 1, tables, s)
             length = s.lengths[b]
             if length < 2:
                 continue
             if length != length_known:
-                n_pairs = _weigh_pairs(length, step, s)
+                n_pairs = weigh_pairs(length, step, s)
                 length_known = length
             walk = start + b
             rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
             n_contexts = length + step.n_shared
-            n_bad += _read_rows(b, rate, n_pairs, step, tables, s)
-            for i in range(0, length, TILE_ROWS):
-                for t in range(0, n_contexts, TILE_COLUMNS):
-                    near = t + TILE_COLUMNS > i - step.window and t < i + TILE_ROWS + step.window
-                    if not near and t + TILE_COLUMNS <= length:
-                        continue  # of weight zero, as the zero that stands there
-                    distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
+            n_bad += read_rows(b, rate, n_pairs, step, tables, s)
+            measure(length, n_contexts, step.window, s)
             here = sums[slot + walk - first if tables.deferred else 0]
             here[0] += n_pairs
             here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
-            _write_rows(length, n_contexts, step.window, slot + walk - first, tables, s)
+            write_rows(length, n_contexts, step.window, slot + walk - first, tables, s)
     return n_bad
 
 
-@_compiled
+@compiled
 def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
     """Add the steps whose row belongs to this part, in their order."""
     for e in range(rows.size):
@@ -377,7 +383,7 @@ def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> N
                 table[row, k] += steps[e, k]
 
 
-@cached(compiled_in=_COMPILED_IN, key=WIDTH, error_model="numpy", fastmath=_FAST, _nrt=False)
+@cached(compiled_in=COMPILED_IN, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
 def train_chunks(
     part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
     step: Any, mixture: Any, tables: Any, s: Any, chunk_sums: Any, sums: Any,
@@ -412,7 +418,7 @@ def train_chunks(
     return n_bad
 
 
-@cached(compiled_in=_COMPILED_IN, error_model="numpy")
+@cached(compiled_in=COMPILED_IN, error_model="numpy")
 def fill_uniform(table: Any, seed: Any, bound: Any) -> None:
     """Every entry uniform in ±bound, from the generator that also makes the walks."""
     for row in range(table.shape[0]):

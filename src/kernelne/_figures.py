@@ -1,0 +1,19 @@
+"""Figures that need no screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelne.errors import MissingDependencyError
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure, sizes in inches; MissingDependencyError where matplotlib is not there."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "plot") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure

@@ -1,0 +1,143 @@
+"""What every baseline shares: parameters checked, memory looked at, time taken, vectors kept."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from kernelne._checks import available_bytes, check_count, check_number
+from kernelne.embedding import Embedding
+from kernelne.errors import DivergenceError, InputError, ParameterError
+from kernelne.estimators import available_threads, describe_graph, seed_of, versions
+from kernelne.graph import Graph, as_graph, count_isolated
+from kernelne.progress import Report, reporting
+
+#: Parameters that are no part of what was learned.
+_CIRCUMSTANCES = {"random_state", "progress", "n_threads"}
+
+
+class Baseline(BaseEstimator):  # type: ignore[misc]
+    """A node embedding by another method, in KernelNE's manners.
+
+    A subclass stores its parameters, among them dim, n_threads, random_state and progress; names those to be
+    checked in `_counts`, `_numbers` and `_flags`; says in `memory_bytes` what it needs; learns in `_embed`.
+
+    Attributes
+    ----------
+    embedding_: float32 (n, dim); row i belongs to graph_.nodes[i].
+    graph_, seed_, seconds_: what was embedded, from which seed, how long it took.
+    """
+
+    #: Parameters that are whole numbers from 1; `dim` is always one.
+    _counts: ClassVar[tuple[str, ...]] = ()
+    #: Parameters that are numbers: must they be positive, or may they be zero?
+    _numbers: ClassVar[dict[str, bool]] = {}
+    #: Parameters that are True or False.
+    _flags: ClassVar[tuple[str, ...]] = ()
+    #: What the method does and what it counts, for whoever watches its progress.
+    _task: ClassVar[str] = "training"
+    _unit: ClassVar[str] = "walks"
+
+    def memory_bytes(self, graph: Any) -> int:
+        """What `fit` allocates at its peak, in bytes, beside the graph itself."""
+        raise NotImplementedError
+
+    def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[Any]:
+        """Vectors (n, dim); `report(done, in all, loss)` is to be called now and then, loss nan for none."""
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        """Raise a ParameterError for parameters that do not go together; called after the simple checks."""
+
+    def check(self, graph: Any) -> Graph:
+        """Raise now what `fit` would raise before it starts; returns the graph."""
+        for name in ("dim", *self._counts):
+            check_count(name, getattr(self, name))
+        if self.n_threads is not None:
+            check_count("n_threads", self.n_threads)
+        for name, positive in self._numbers.items():
+            check_number(name, getattr(self, name), positive=positive)
+        for name in self._flags:
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(name, getattr(self, name), "must be True or False")
+        self._check()
+        checked: Graph = as_graph(graph)
+        self._check_memory(checked)
+        return checked
+
+    def _check_memory(self, graph: Graph) -> None:
+        available, needed = available_bytes(), self.memory_bytes(graph)
+        if available is not None and needed > available:
+            raise InputError(
+                f"{type(self).__name__} needs {needed / 2**30:.1f} GiB for {graph.n_nodes:,} nodes and "
+                f"{graph.n_edges:,} edges at dim={self.dim}, and {available / 2**30:.1f} GiB are free: "
+                "take a smaller graph or a machine with more memory"
+            )
+
+    def fit(self, graph: Any, y: Any = None) -> Self:
+        """Learn the vectors of a graph's nodes.
+
+        graph: a Graph, a SciPy sparse matrix, a networkx graph, or an array of edges (m, 2) or (m, 3).
+        y: ignored, for scikit-learn's sake.
+        """
+        seed = seed_of(self.random_state)
+        checked = self.check(graph)
+        if n_isolated := count_isolated(checked):
+            message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors tell nothing"
+            warnings.warn(message, UserWarning, stacklevel=2)
+        start = time.perf_counter()
+        with reporting(self.progress, self._task, self._unit) as report, threadpool_limits(self._threads()):
+            vectors = np.ascontiguousarray(self._embed(checked, seed, report), dtype=np.float32)
+        self.seconds_ = time.perf_counter() - start
+        if not np.isfinite(vectors).all():
+            raise DivergenceError(f"{type(self).__name__} ended in numbers that are not finite")
+        self.embedding_: NDArray[np.float32] = vectors
+        self.graph_ = checked
+        self.seed_ = seed
+        return self
+
+    def _threads(self) -> int:
+        return available_threads() if self.n_threads is None else int(self.n_threads)
+
+    def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
+        """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
+        return self.fit(graph, y).embedding_
+
+    def to_embedding(self) -> Embedding:
+        """What was learned, with node ids and provenance, ready to be saved."""
+        check_is_fitted(self, "embedding_")
+        params = self.get_params(deep=False)
+        provenance = {
+            "model": type(self).__name__,
+            "seed": self.seed_,
+            "parameters": {name: _plain(params[name]) for name in params if name not in _CIRCUMSTANCES},
+            "graph": describe_graph(self.graph_),
+            "seconds": round(self.seconds_, 3),
+            "versions": versions(),
+        }
+        return Embedding(self.embedding_, self.graph_.nodes, provenance=provenance)
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number as Python's, which JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def pad_columns(vectors: NDArray[Any], dim: int) -> NDArray[np.float32]:
+    """Vectors (n, k), k ≤ dim, as float32 (n, dim): few nodes span few directions, the others stay zero."""
+    padded = np.zeros((len(vectors), dim), np.float32)
+    padded[:, : vectors.shape[1]] = vectors
+    return padded
+
+
+def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Rows scaled to length 1; those of length 0 stay."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))

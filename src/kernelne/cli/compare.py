@@ -1,0 +1,142 @@
+"""`kernelne compare`: all methods on one graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, given_dataset, given_graph, is_dataset, matched_labels, told
+from kernelne.cli.options import (
+    LABELS,
+    MODEL,
+    READING,
+    GraphArgument,
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    SeedOption,
+    SkipOption,
+    takes,
+)
+from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.errors import ParameterError
+
+if TYPE_CHECKING:
+    from kernelne.comparison import MethodResult
+    from kernelne.graph import Graph
+    from kernelne.labels import Labels
+
+
+@takes(READING, LABELS, {name: MODEL[name] for name in ("dim", "n_threads")})
+def compare(
+    graph: GraphArgument,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="LABELS",
+            help="Lines of a node and its label, commas between several labels; or the name of a dataset.",
+            show_default="those of the dataset, if GRAPH is one",
+        ),
+    ] = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="Predict hidden links, even where there are labels.")
+    ] = False,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", help="Names with commas between, as mkernelne,prone.", show_default="all"),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Labels: random splits for each share.")
+    ] = 10,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Where to draw the scores: .png or .svg"),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    random_state: SeedOption = 0,
+    skip_unknown: SkipOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """Run all methods on a graph: scores with labels or of hidden links, seconds and memory of each."""
+    if links and labels is not None:
+        raise ParameterError("--labels", labels, "with --links no labels are used: give one of the two")
+    check_files(output, graph, labels, given["nodes"])
+    from kernelne.comparison import METHODS, compare_methods, draw_comparison, find_method
+
+    chosen = list(METHODS) if methods is None else [find_method(m.strip()) for m in methods.split(",")]
+    if output is not None:
+        _check_plot(output, overwrite)
+    loaded = given_graph(graph, given)
+    known = None if links else _labels(graph, labels, given, loaded, skip_unknown)
+    if not quiet:
+        say(told(loaded))
+        scored_by = "hidden links" if known is None else repr(known).strip("<>")
+        say(f"Scored by {scored_by}; methods: {len(chosen)}")
+    dim = 128 if given["dim"] is None else given["dim"]
+
+    def tell(result: MethodResult) -> None:
+        begin()
+        if not quiet:
+            _say_row(result)
+
+    found = compare_methods(
+        loaded, known, methods=chosen, dim=dim, n_repeats=repeats, random_state=random_state,
+        n_threads=given["n_threads"], progress=tell,
+    )  # fmt: skip
+    if output is not None and any(result.scores for result in found.results):
+        title = f"{Path(graph).name}: {loaded.n_nodes:,} nodes, {loaded.n_edges:,} edges"
+        draw_comparison(found, output, title, overwrite)
+    if as_json:
+        facts = {"nodes": loaded.n_nodes, "edges": loaded.n_edges, "dim": dim, "seed": random_state}
+        print_json(facts | found.to_dict())
+    else:
+        print_table(*found.table())
+        for result in found.results:
+            if result.error:
+                print(f"{result.method}: {result.error}")
+    if not any(result.scores for result in found.results):
+        say("error: no method could be scored")
+        raise typer.Exit(1)
+
+
+def _check_plot(output: Path, overwrite: bool) -> None:
+    """Raise before the work what would make the plot impossible after it."""
+    from kernelne._figures import new_figure
+    from kernelne._files import check_output
+
+    if output.suffix.lower() not in (".png", ".svg"):
+        raise ParameterError("--output", str(output), "must end in .png or .svg")
+    check_output(output, overwrite)
+    new_figure(1, 1)
+
+
+def _labels(
+    graph: str, labels: str | None, given: dict[str, Any], loaded: Graph, skip_unknown: bool
+) -> Labels | None:
+    """The labels that were given, else those of the dataset, if any."""
+    from kernelne.labels import Labels
+
+    if labels is None:
+        return given_dataset(graph).labels if is_dataset(graph) else None
+    rows, truth = matched_labels(labels, given, "for_nodes", loaded.nodes, skip_unknown)
+    return Labels(loaded.nodes[rows], range(truth.shape[1]), truth)
+
+
+def _say_row(result: MethodResult) -> None:
+    """What is known of a method, as it finishes."""
+    for warning in result.warnings:
+        say(f"warning: {result.method}: {warning}")
+    if result.error:
+        say(f"{result.method:16} failed: {result.error}")
+        return
+    from kernelne.comparison import measure_label
+
+    *scores, seconds, memory = result.cells(result.scores)[1:]
+    told = [f"{measure_label(name)} {score}" for name, score in zip(result.scores, scores, strict=True)]
+    choice = [f"{name} {' / '.join(map(str, values))}" for name, values in result.chosen.items()]
+    say(f"{result.method:16} " + ", ".join([*told, f"{seconds} s", f"{memory} MiB", *choice]))
