@@ -135,10 +135,12 @@ def test_length_of_rows_shrinks_with_the_graph():
 # The pilot
 
 
-def pilot(loss, decay=None, **changes):
-    config = MKernelNE(**FAST | changes).config()
-    fake = Backend(loss)
-    settings, found, _ = auto.pilot(graph_of(5), config, decay, fake.train, lambda done, total, loss: None)
+def pilot(loss, **changes):
+    model = MKernelNE(**FAST | changes)
+    config, fake = model.config(), Backend(loss)
+    settings, found, _ = auto.pilot(
+        graph_of(5), config, model.get_params(), fake.train, lambda done, total, loss: None
+    )
     return config, settings, found, fake.configs
 
 
@@ -161,8 +163,15 @@ def test_the_widest_kernel_goes_where_walks_tell_much():
         assert config.kernels == auto.AUTO["kernels"]
 
 
+def test_three_kernels_have_fewer_walks():
+    assert pilot(0.1)[1].walks_per_node == auto.AUTO["walks_per_node"] == 170
+    _, settings, found, _ = pilot(0.8)
+    assert settings.walks_per_node == found["walks_per_node"] == 160
+    assert pilot(0.8, walks_per_node=12)[1].walks_per_node == 12
+
+
 def test_a_decay_that_is_given_stays():
-    config, settings, found, _ = pilot(0.1, decay=0.004, l2=0.004)
+    config, settings, found, _ = pilot(0.1, l2=0.004)
     assert config.l2 == settings.l2 == 0.004
     assert "l2" not in found
 

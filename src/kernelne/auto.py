@@ -31,8 +31,9 @@ PLAIN: dict[str, Any] = {
     "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
-#: Where the walks tell so much, the widest kernel is left out.
-_CLEAR = 0.25
+#: Where the walks tell so much, the widest kernel is left out; where it is not, which takes longer, there are
+#: fewer walks for the same time.
+_CLEAR, _WALKS_OF_THREE = 0.25, 160
 
 #: Decay where walks tell nothing, and where they tell everything.
 _LEAST_DECAY, _MOST_DECAY = 0.003, 0.01
@@ -79,10 +80,14 @@ def is_automatic(kernels: Any) -> bool:
 
 
 def pilot(
-    graph: Any, config: TrainingConfig, decay: float | None, train: Callable[..., Trained], report: Report
+    graph: Any,
+    config: TrainingConfig,
+    given: Mapping[str, Any],
+    train: Callable[..., Trained],
+    report: Report,
 ) -> tuple[TrainingConfig, dict[str, Any], Report]:
-    """Train for a moment and choose kernels and decay (unless given): the settings, what was found, and how
-    the rest of the run is reported.
+    """Train for a moment and choose kernels, and decay and walks unless given: the settings, what was found,
+    and how the rest of the run is reported.
 
     The loss of walks that were not trained on before, beside that of vectors all alike, says how much there
     is to be learned. Decay is a help where that is much, as in citation networks. Where it is little, as
@@ -91,15 +96,19 @@ def pilot(
     """
     first = replace(config, walks_per_node=max(round(_PILOT_SHARE * config.walks_per_node), 1))
     before = graph.n_nodes * first.walks_per_node
-    total = before + graph.n_nodes * config.walks_per_node
-    loss = train(graph, first, lambda done, _, loss: report(done, total, loss)).loss
+    expected = before + graph.n_nodes * config.walks_per_node
+    loss = train(graph, first, lambda done, _, loss: report(done, expected, loss)).loss
     alike = config.n_negative / (1 + config.n_negative)
     signal = 0.0 if math.isnan(loss) else min(max(1 - loss / alike, 0.0), 1.0)
-    found: dict[str, Any] = {"kernels": config.kernels if signal < _CLEAR else config.kernels[:-1]}
-    if decay is None:
+    clear = signal >= _CLEAR
+    found: dict[str, Any] = {"kernels": config.kernels[:-1] if clear else config.kernels}
+    if given["l2"] is None:
         found["l2"] = float(f"{_LEAST_DECAY + (_MOST_DECAY - _LEAST_DECAY) * signal:.2g}")
+    if given["walks_per_node"] is None and not clear:
+        found["walks_per_node"] = _WALKS_OF_THREE
     settings = replace(config, **found)
     found["signal"] = round(signal, 3)
+    total = before + graph.n_nodes * settings.walks_per_node
     return settings, found, lambda done, _, loss: report(before + done, total, loss)
 
 

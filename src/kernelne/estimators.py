@@ -91,8 +91,8 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self.chosen_ = {name: value for name, value in settled.items() if value is not params[name]}
         with reporting(self.progress) as report:
             if auto.is_automatic(params.get("kernels")):
-                decay, train = params["l2"], self._backend().train
-                config, found, report = auto.pilot(checked, config, decay, train, report)
+                train = self._backend().train
+                config, found, report = auto.pilot(checked, config, params, train, report)
                 self.chosen_ |= found
             trained: Trained = self._backend().train(checked, config, report)
         _warn_of_little(trained.loss, config)
