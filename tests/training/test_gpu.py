@@ -312,6 +312,13 @@ def test_walks_that_end_early(random_graph):
     assert {1, 2, 20} <= set(lengths.tolist())
 
 
+@pytest.mark.parametrize(
+    ("n", "walks"), [(1, 1), (49, 1), (75, 3), (625, 25), (3312, 57), (10_000, 100), (10**6, 1000)]
+)
+def test_walks_in_flight_are_few_in_small_graphs(n, walks):
+    assert gpu._walks_in_flight(n) == walks
+
+
 def test_programs_share_the_walks_out(random_graph):
     graph = random_graph(2, 80, directed=False, weighted=False, density=0.05)
     trainer = _trainer(graph, kernels=MIXTURE[:2], learn_coefficients=True, **SLOW)
