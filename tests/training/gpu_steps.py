@@ -54,12 +54,13 @@ def assert_kernel_is_the_registrys(name: str, sigma: float, device: Any) -> None
 
 
 def assert_trains_as_the_oracle(
-    trainer: Any, precision: float, first: int = 5, count: int = 1, seed: int = 0
+    trainer: Any, precision: float, first: int = 5, count: int = 1, seed: int = 0, every: int = 1
 ) -> None:
     """Train on walks first, first + 1, … from random tables; steps and sums against those of the oracle.
 
     More than one walk, or a walk of several tiles, wants a rate so small that the order does not matter.
     precision: of float32 or tf32, in units of the largest entry; the rounding of the tables comes on top.
+    every: each program's moments are those of so many of its walks, scaled up to all of them.
     """
     settings: TrainingConfig = trainer.config
     rng = np.random.default_rng(seed)
@@ -75,6 +76,10 @@ def assert_trains_as_the_oracle(
     sums = trainer._train(first, count).cpu().numpy().sum(axis=0, dtype=np.float64)
     rows, lengths = walks_of(trainer, count)
 
+    scale = np.zeros(count)
+    for program in range(trainer.programs):
+        walks = np.arange(program, count, trainer.programs)
+        scale[walks[::every]] = len(walks) / max(len(walks[::every]), 1)
     steps, total = np.zeros(before.shape), np.zeros(n_sums(len(settings.kernels)))
     for w in range(count):
         pairs = walk_pairs(
@@ -86,7 +91,8 @@ def assert_trains_as_the_oracle(
         gradients, moments = judge(pairs, *before.astype(float), coefficients, settings.kernels, settings.l2)
         rate = settings.learning_rate_at(first + w, trainer.n_walks)
         steps -= rate * np.array([gradients.center, gradients.context])
-        total += np.concatenate([[moments.n_pairs, moments.loss], moments.linear, moments.quadratic.ravel()])
+        summed = scale[w] * np.concatenate([moments.linear, moments.quadratic.ravel()])
+        total += np.concatenate([[moments.n_pairs, moments.loss], summed])
 
     for table, start, step in zip((trainer.center, trainer.context), before, steps, strict=True):
         after = table.cpu().numpy().astype(float)

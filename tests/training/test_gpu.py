@@ -326,6 +326,15 @@ def test_programs_share_the_walks_out(random_graph):
     assert_trains_as_the_oracle(trainer, IN_TURN, first=100, count=11)
 
 
+@pytest.mark.parametrize(("count", "every"), [(11, 2), (11, 3), (7, 1)])
+def test_large_blocks_sum_up_some_walks_for_all(random_graph, monkeypatch, count, every):
+    monkeypatch.setattr(gpu, "_SUMMED_WALKS", count // every)
+    monkeypatch.setattr(gpu, "_LARGEST_STRIDE", 3)
+    graph = random_graph(2, 80, directed=False, weighted=False, density=0.05)
+    trainer = _trainer(graph, kernels=MIXTURE, learn_coefficients=True, **SLOW)
+    assert_trains_as_the_oracle(trainer, IN_TURN, first=100, count=count, every=every)
+
+
 # ----------------------------------------------------------------------------------------- coefficients
 
 

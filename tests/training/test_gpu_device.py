@@ -140,12 +140,14 @@ def test_coefficients_step_as_on_the_cpu(n_kernels):
     assert_coefficients_step_as_on_the_cpu(n_kernels, 5.0, CARD)
 
 
-def test_programs_share_the_walks_out():
+def test_programs_share_the_walks_out(monkeypatch):
     """Many walks at once, some of which end early: none is lost, none trained on twice."""
     settings = config(kernels=MIXTURE[:2], learn_coefficients=True, dim=70, shared_negatives=14, **SLOW)
     trainer = gpu._Trainer(_sparse(5000, 6000, directed=True), settings, CARD)
     assert trainer.programs > 50
     assert_trains_as_the_oracle(trainer, IN_TURN, first=3, count=1000)
+    monkeypatch.setattr(gpu, "_SUMMED_WALKS", 250)
+    assert_trains_as_the_oracle(trainer, IN_TURN, first=3, count=1000, every=4)
 
 
 @pytest.mark.parametrize("model", list(CPU_SCORES))

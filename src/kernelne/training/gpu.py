@@ -45,6 +45,9 @@ _NODES_PER_WALK = 25
 _WARPS, _REGISTERS, _PROGRAMS_PER_SM = 2, 168, 6
 #: Columns of the tables that it works on at a time.
 _WIDTH = 64
+#: The sums that coefficients are found from are taken from so many walks of a block, at least, and from one
+#: in so many, at most: beyond some hundred thousand pairs more of them change nothing.
+_SUMMED_WALKS, _LARGEST_STRIDE = 2**15, 16
 #: Blocks whose records come to the host together; it is one or two such groups ahead of the card.
 _LOOKED_AT_TOGETHER = 8
 #: Gradients in half precision are to stay below this, far from its limit of 65,504.
@@ -246,7 +249,8 @@ class _Trainer:
         train_walks[(programs,)](
             self.center, self.context, self.rows, self.lengths, self.mixture, self.sums, first, count,
             float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
-            float(config.n_negative), self.unit, min(config.window, config.walk_length), **self.shape,
+            float(config.n_negative), self.unit, min(config.window, config.walk_length),
+            max(min(count // _SUMMED_WALKS, _LARGEST_STRIDE), 1), **self.shape,
         )  # fmt: skip
         return self.sums[:programs]
 
