@@ -4,7 +4,8 @@
     ncu -k regex:train_walks -s 3 -c 1 python benchmarks/gpu.py --profile KernelNE-Gauss
 
 Times run from the graph on the card to the embedding on the host, JIT warm, median of nine (of three
-for a million nodes, one run for ten). Needs NumPy, SciPy, torch and Triton only. KERNELNE_DATA: a folder with the paper's graphs, for CiteSeer.
+for a million nodes, one run for ten). Needs NumPy, SciPy, torch and Triton only. KERNELNE_DATA: a folder with
+the paper's graphs, for CiteSeer.
 """
 
 from __future__ import annotations

@@ -103,7 +103,9 @@ def circumstances() -> dict[str, Any]:
 
 @cache
 def _commit() -> str:
-    """The commit, marked when the code (not the results) differs from it."""
+    """The commit, marked when the code (not the results) differs from it; $COMMIT names that of a bare copy."""
+    if given := os.environ.get("COMMIT"):
+        return given
 
     def git(*args: str) -> str:
         return subprocess.run(["git", *args], capture_output=True, text=True, cwd=HERE).stdout.strip()

@@ -190,11 +190,12 @@ def train_walks(
 ) -> None:
     """Train on `count` walks of `rows`, shared out between the programs; `first` is the number of the first.
 
-    all_sums (programs × N_SUMS) gets each program's pairs, loss and moments, these from `every` so many of
-    its walks and scaled up to all: they cost a tenth of the time. The tables are read WIDTH columns at a time, once for the distances and once more, from the cache, for the steps: fewer
-    registers leave room for more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the
-    program's next one (SLOTS ids, LINES cache lines each) are brought nearer. HALF: products of numbers in
-    half precision, summed in single; `unit` is a power of two that brings the gradients into its range.
+    all_sums (programs × N_SUMS) gets each program's pairs, loss and moments; moments from one in `every`
+    walks, scaled up to all: they cost a tenth of the time. The tables are read WIDTH columns at a time, once
+    for the distances and once more, from the cache, for the steps: fewer registers leave room for more walks
+    at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids, LINES
+    cache lines each) are brought nearer. HALF: products of numbers in half precision, summed in single;
+    `unit` is a power of two that brings the gradients into its range.
     """
     PADDED: tl.constexpr = triton.next_power_of_2(N_SUMS)
     program = tl.program_id(0)
