@@ -103,7 +103,7 @@ def circumstances() -> dict[str, Any]:
 
 @cache
 def _commit() -> str:
-    """The commit, marked when the code (not the results) differs from it; $COMMIT names that of a bare copy."""
+    """The commit, marked when the code (not the results) differs from it; $COMMIT names a bare copy's."""
     if given := os.environ.get("COMMIT"):
         return given
 

@@ -146,7 +146,8 @@ def _like(tensor: Any, values: NDArray[Any]) -> Any:
 
 
 def sample_everywhere(device: Any) -> dict[str, NDArray[np.int32]]:
-    """Walks and negatives of many kinds: graphs that end walks early, weights, p and q, large numbers."""
+    """Walks and negatives of many kinds: graphs that end walks early, weights, p and q, large numbers; and
+    the bits of the tables that a run starts from."""
     import torch
 
     from kernelne.training import gpu
@@ -169,6 +170,7 @@ def sample_everywhere(device: Any) -> dict[str, NDArray[np.int32]]:
             sampled[f"{'weighted' if weighted else 'plain'}, p={p}, q={q}, from {first}"] = np.c_[
                 lengths, rows
             ]
+        sampled[f"first table, p={p}"] = trainer.center.cpu().numpy().view(np.int32)
     return sampled
 
 

@@ -373,16 +373,15 @@ def few_blocks(monkeypatch):
 
 
 def test_a_run_is_the_cpus(random_graph, few_blocks):
-    """From the same tables, with the same negatives and one program, a run leaves what a thread leaves."""
+    """With the same negatives and one program a run leaves what a thread leaves, from the same start."""
     graph = random_graph(6, 24, directed=False, weighted=False, density=0.15)
     shape = {"dim": 7, "walks_per_node": 3, "walk_length": 6, "window": 3, "shared_negatives": 5}
     settings = config(kernels=MIXTURE[1:], learn_coefficients=True, learning_rate=0.1, q=2.0, **shape)
     with cpu._Trainer(graph, settings) as ours:
         theirs = gpu._Trainer(graph, settings, HOST)
         theirs.noise = gpu.Noise(*(torch.from_numpy(part.view(np.int32)) for part in ours.noise))
-        theirs.center.copy_(torch.from_numpy(ours.tables.center))
-        theirs.coefficients.copy_(torch.from_numpy(ours.course.coefficients))
-        theirs.mixture[1].copy_(theirs.coefficients)
+        np.testing.assert_array_equal(theirs.center.numpy(), ours.tables.center)
+        np.testing.assert_array_equal(theirs.course.coefficients, ours.course.coefficients)
         start = ours.tables.center.copy()
         expected, found = ours.run(_quiet), theirs.run(_quiet)
     moved = np.abs(expected.center - start).max()
@@ -533,8 +532,9 @@ def test_kernels_compile_for_a_card(compiled):
 @pytest.mark.parametrize("name", ["one kernel", "mixture", "long walks, huge tables"])
 def test_training_is_compiled_to_what_makes_it_fast(compiled, name):
     added = re.findall(r"(?:atom|red)\.global\S*\.add\.(\S+)", compiled[name])
-    assert added  # steps are added four columns at a time
-    assert set(added) == {"v4.f32"}
+    assert "v4.f32" in added  # steps are added four columns at a time, only a mixture's moments one by one
+    assert set(added) - {"v4.f32"} == ({"f32"} if name == "mixture" else set())
+    assert added.count("f32") <= 1
     assert set(re.findall(r"mma\.sync\S*", compiled[name])) == {
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
     }

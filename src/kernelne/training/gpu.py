@@ -33,7 +33,7 @@ try:
 
     from kernelne.training.gpu_coefficients import end_block
     from kernelne.training.gpu_loop import train_walks
-    from kernelne.training.gpu_walks import sample_walks
+    from kernelne.training.gpu_walks import fill_uniform, sample_walks
 except ImportError as _error:
     raise MissingDependencyError("torch and triton", "gpu") from _error
 
@@ -55,6 +55,7 @@ _LARGEST_GRADIENT = 2.0**10
 #: Rounds of walks that estimate the visits of second-order walks.
 _COUNTED_ROUNDS = 10
 _SAMPLED_TOGETHER = 128
+_FILLED_TOGETHER = 1024
 #: Copying tables to the host: threads, bytes each stages at a time, bytes below which one call is enough.
 _COPYING_THREADS, _STAGED_BYTES, _WORTH_THREADS = 8, 2**22, 2**24
 #: A program's tile: positions of a walk; its contexts and negatives.
@@ -190,14 +191,12 @@ class _Trainer:
         self.rows = torch.zeros((block, columns), dtype=torch.int32, device=device)
         self.lengths = torch.empty(block, dtype=torch.int32, device=device)
         self.noise = alias_table(self._visits() ** NOISE_POWER)
-        generator = torch.Generator(device).manual_seed(signed)
-        self.center = torch.empty((self.n, config.dim), dtype=torch.float32, device=device)
-        self.center.uniform_(-0.5 / config.dim, 0.5 / config.dim, generator=generator)
+        self.center = self._uniform(self.n, config.dim, self.seeds)
         self.context = torch.zeros_like(self.center)
         n_kernels = len(config.kernels)
         coefficients = np.ones(n_kernels)
         if config.learn_coefficients:
-            coefficients = np.random.default_rng(config.seed).uniform(-0.5, 0.5, n_kernels) / config.dim
+            coefficients = self._uniform(1, n_kernels, ~self.seeds)[0].cpu().numpy().astype(np.float64)
         self.course = Course(config, self.n_walks, coefficients)
         self.coefficients = torch.tensor(coefficients, device=device)
         sigmas = torch.tensor([sigma for _, sigma in config.kernels], dtype=torch.float64, device=device)
@@ -206,6 +205,14 @@ class _Trainer:
         self.programs = min(_multiprocessors(device) * _PROGRAMS_PER_SM, _walks_in_flight(self.n))
         self.sums = torch.zeros((self.programs, self.shape["N_SUMS"]), dtype=torch.float32, device=device)
         self.unit = _unit(config)
+
+    def _uniform(self, n_rows: int, dim: int, seeds: Any) -> Any:
+        """A table of small random numbers, those that the CPU starts from."""
+        table = torch.empty((n_rows, dim), dtype=torch.float32, device=self.device)
+        fill_uniform[(triton.cdiv(n_rows * dim, _FILLED_TOGETHER),)](
+            table, seeds, n_rows, 0.5 / self.config.dim, DIM=dim, BLOCK=_FILLED_TOGETHER
+        )
+        return table
 
     def _visits(self) -> Any:
         """Visits of each node per round of walks, float64 (n,); as `kernelne.walks.expected_visits`."""
@@ -246,6 +253,7 @@ class _Trainer:
     def _train(self, first: int, count: int) -> Any:
         """Train on the walks in `rows`, the first of which is number `first`; what the programs summed up."""
         config, programs = self.config, min(self.programs, count)
+        self.sums.zero_()
         train_walks[(programs,)](
             self.center, self.context, self.rows, self.lengths, self.mixture, self.sums, first, count,
             float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,

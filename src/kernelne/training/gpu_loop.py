@@ -87,30 +87,30 @@ def _mixture(
     D: tl.tensor,
     weights: tl.tensor,
     targets: tl.tensor,
-    moments: tl.tensor,
     mixture: tl.tensor,
     KINDS: tl.constexpr,
-    LEARNED: tl.constexpr,
+    N_SUMS: tl.constexpr,
 ) -> tl.tensor:
-    """Σ cᵢkᵢ and its slope; moments (vectors, not yet summed) gain Σ w·t·kᵢ and, for j ≤ i, Σ w·kᵢ·kⱼ."""
+    """Σ cᵢkᵢ, its slope and, unless N_SUMS is 0, moments: Σ w·t·kᵢ and, for j ≤ i, Σ w·kᵢ·kⱼ."""
     N_KERNELS: tl.constexpr = len(KINDS)
     value = tl.zeros_like(D)
     slope = tl.zeros_like(D)
     values = ()
+    moments = tl.zeros((D.shape[0], N_SUMS if N_SUMS else 1), tl.float32)
     at = tl.arange(0, moments.shape[1])[None, :]
     for a in tl.static_range(N_KERNELS):
         sigma, c = tl.load(mixture + a), tl.load(mixture + N_KERNELS + a)
         k, dk = _evaluate(KINDS[a], D, sigma)
         value += c * k
         slope += c * dk
-        if LEARNED:
+        if N_SUMS:
             values = values + (k,)  # type: ignore[assignment]  # noqa: RUF005  (all Triton knows)
             weighed = weights * k
             moments += tl.where(at == 2 + a, tl.sum(weighed * targets, axis=1)[:, None], 0.0)
             for b in tl.static_range(a + 1):
                 product = tl.sum(weighed * values[b], axis=1)[:, None]
                 moments += tl.where(at == 2 + N_KERNELS + a * N_KERNELS + b, product, 0.0)
-    return value, slope, moments
+    return value, slope, tl.sum(moments, axis=0)
 
 
 @triton.jit
@@ -190,17 +190,20 @@ def train_walks(
 ) -> None:
     """Train on `count` walks of `rows`, shared out between the programs; `first` is the number of the first.
 
-    all_sums (programs × N_SUMS) gets each program's pairs, loss and moments; moments from one in `every`
-    walks, scaled up to all: they cost a tenth of the time. The tables are read WIDTH columns at a time, once
-    for the distances and once more, from the cache, for the steps: fewer registers leave room for more walks
-    at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids, LINES
-    cache lines each) are brought nearer. HALF: products of numbers in half precision, summed in single;
+    all_sums (programs × N_SUMS), zeros before, gets each program's pairs, loss and moments; moments from one
+    in `every` walks, scaled up to all: they cost a tenth of the time. The tables are read WIDTH columns at a
+    time, once for the distances and once more, from the cache, for the steps: fewer registers leave room for
+    more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids,
+    LINES cache lines each) are brought nearer. HALF: products of numbers in half precision, summed in single;
     `unit` is a power of two that brings the gradients into its range.
     """
     PADDED: tl.constexpr = triton.next_power_of_2(N_SUMS)
     program = tl.program_id(0)
+    there = all_sums + program * N_SUMS
+    at = tl.arange(0, PADDED)
+    worked_on = tl.cdiv(count - program, tl.num_programs(0))
+    scale = worked_on.to(tl.float32) / tl.cdiv(worked_on, every).to(tl.float32)
     counts = tl.zeros((ROWS,), tl.float32)
-    moments = tl.zeros((COLUMNS, PADDED if LEARNED else 1), tl.float32)
     losses = tl.zeros((COLUMNS,), tl.float32)
     k = tl.arange(0, WIDTH)
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
@@ -253,9 +256,10 @@ def train_walks(
                 targets = near.to(tl.float32)
                 weights = tl.where(is_noise[:, None], (pairs * (n_negative / N_SHARED))[None, :], targets)
                 if LEARNED and (w // tl.num_programs(0)) % every == 0:
-                    value, slope, moments = _mixture(D, weights, targets, moments, mixture, KINDS, True)
+                    value, slope, moments = _mixture(D, weights, targets, mixture, KINDS, PADDED)
+                    tl.atomic_add(there + at, scale * moments, mask=at < N_SUMS, sem="relaxed")
                 else:
-                    value, slope, moments = _mixture(D, weights, targets, moments, mixture, KINDS, False)
+                    value, slope, _ = _mixture(D, weights, targets, mixture, KINDS, 0)
                 pressure = weights * (targets - value)
                 losses += tl.sum(pressure * (targets - value), axis=1)
                 G = (-4.0 / unit) * pressure * slope
@@ -281,11 +285,5 @@ def train_walks(
                     _add(center + (center_at + k_0), rate * unit * center_step, i_there[:, None] & wide)
                     _add(context + (context_at + k_0), rate * unit * context_step, j_there[:, None] & wide)
         w, length = coming, next_length
-    there = all_sums + program * N_SUMS
-    if LEARNED:
-        at = tl.arange(0, PADDED)
-        worked_on = tl.cdiv(count - program, tl.num_programs(0))
-        scale = worked_on.to(tl.float32) / tl.cdiv(worked_on, every).to(tl.float32)
-        tl.store(there + at, scale * tl.sum(moments, axis=0), mask=at < N_SUMS)
     tl.store(there, tl.sum(counts, axis=0))
     tl.store(there + 1, tl.sum(losses, axis=0))

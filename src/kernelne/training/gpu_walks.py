@@ -1,4 +1,4 @@
-"""Walks and negatives on the GPU, in Triton: the walks of `kernelne.walks`, draw for draw.
+"""Walks, negatives and first tables on the GPU, in Triton: those of `kernelne.walks`, draw for draw.
 
 The generator is the same, so an unweighted graph gives the very walks of the CPU, but for the rare step that
 p and q make hard to draw. Weights are rounded to 32 bits in another order of sums, so that a weighted walk
@@ -15,7 +15,7 @@ _MIX_1 = tl.constexpr(0xBF58476D1CE4E5B9)
 _MIX_2 = tl.constexpr(0x94D049BB133111EB)
 _LOW = tl.constexpr(0xFFFFFFFF)
 _UNIT = tl.constexpr(2.0**-32)
-_START, _STEP, _NOISE = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+_START, _STEP, _NOISE, _INITIAL = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3), tl.constexpr(4)
 _FEISTEL_ROUNDS = tl.constexpr(6)
 _MAX_REJECTIONS = tl.constexpr(4096)
 
@@ -41,6 +41,22 @@ def _draw(key: tl.tensor, counter: tl.tensor) -> tl.tensor:
 @triton.jit
 def _below(bits: tl.tensor, n: tl.tensor) -> tl.tensor:
     return (((bits >> 32) * n.to(tl.uint64)) >> 32).to(tl.int64)
+
+
+@triton.jit(do_not_specialize=["n_rows"])
+def fill_uniform(
+    table: tl.tensor,
+    seeds: tl.tensor,
+    n_rows: tl.int64,
+    bound: tl.float64,
+    DIM: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Every entry of table (n_rows, DIM) uniform in ±bound, as on the CPU."""
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    key = _stream_key(tl.load(seeds).to(tl.uint64), tl.full((), _INITIAL, tl.int64), place // DIM)
+    unit = (_draw(key, place % DIM) >> 11).to(tl.float64) * (2.0**-52) - 1.0
+    tl.store(table + place, (unit * bound).to(tl.float32), mask=place < n_rows * DIM)
 
 
 @triton.jit
