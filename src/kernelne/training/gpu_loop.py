@@ -87,7 +87,7 @@ def _mixture(
     D: tl.tensor,
     weights: tl.tensor,
     targets: tl.tensor,
-    mixture: tl.tensor,
+    parameters: tl.tensor,
     KINDS: tl.constexpr,
     N_SUMS: tl.constexpr,
 ) -> tl.tensor:
@@ -99,8 +99,8 @@ def _mixture(
     moments = tl.zeros((D.shape[0], N_SUMS if N_SUMS else 1), tl.float32)
     at = tl.arange(0, moments.shape[1])[None, :]
     for a in tl.static_range(N_KERNELS):
-        sigma, c = tl.load(mixture + a), tl.load(mixture + N_KERNELS + a)
-        k, dk = _evaluate(KINDS[a], D, sigma)
+        c = parameters[N_KERNELS + a]
+        k, dk = _evaluate(KINDS[a], D, parameters[a])
         value += c * k
         slope += c * dk
         if N_SUMS:
@@ -209,6 +209,9 @@ def train_walks(
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     w = program
     length = tl.load(lengths + w)
+    parameters = ()  # all σ, then all c; read once, as nobody else can know that they stay
+    for a in tl.static_range(2 * len(KINDS)):
+        parameters = parameters + (tl.load(mixture + a),)
     while w < count:
         base = rows + w.to(tl.int64) * (LENGTH + N_SHARED)
         rate = first_rate + (last_rate - first_rate) * ((first + w).to(tl.float32) / n_walks)
@@ -256,10 +259,10 @@ def train_walks(
                 targets = near.to(tl.float32)
                 weights = tl.where(is_noise[:, None], (pairs * (n_negative / N_SHARED))[None, :], targets)
                 if LEARNED and (w // tl.num_programs(0)) % every == 0:
-                    value, slope, moments = _mixture(D, weights, targets, mixture, KINDS, PADDED)
+                    value, slope, moments = _mixture(D, weights, targets, parameters, KINDS, PADDED)
                     tl.atomic_add(there + at, scale * moments, mask=at < N_SUMS, sem="relaxed")
                 else:
-                    value, slope, _ = _mixture(D, weights, targets, mixture, KINDS, 0)
+                    value, slope, _ = _mixture(D, weights, targets, parameters, KINDS, 0)
                 pressure = weights * (targets - value)
                 losses += tl.sum(pressure * (targets - value), axis=1)
                 G = (-4.0 / unit) * pressure * slope
