@@ -211,7 +211,7 @@ def train_walks(
     length = tl.load(lengths + w)
     parameters = ()  # all σ, then all c; read once, as nobody else can know that they stay
     for a in tl.static_range(2 * len(KINDS)):
-        parameters = parameters + (tl.load(mixture + a),)
+        parameters = parameters + (tl.load(mixture + a),)  # type: ignore[assignment]  # noqa: RUF005
     while w < count:
         base = rows + w.to(tl.int64) * (LENGTH + N_SHARED)
         rate = first_rate + (last_rate - first_rate) * ((first + w).to(tl.float32) / n_walks)
