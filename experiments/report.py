@@ -23,6 +23,7 @@ EXPERIMENTS = (
     "tables2_5",
     "table6",
     "table7",
+    "baselines",
     "dolphins",
     "fig_dim",
     "fig_sigma",
