@@ -17,6 +17,7 @@ SOURCE = Path(kernelne.__file__).parent
 LAYERS = [
     {"errors", "_version", "_jit", "_checks"},
     {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "_words", "kernels", "progress"},
+    {"_containers"},
     {"_formats", "_graph_formats", "graph", "objective", "evaluation"},
     {"embedding", "io", "labels", "walks"},
     {"datasets"},

@@ -57,6 +57,13 @@ def check_compressed(path: str | os.PathLike[str], compression: str) -> None:
         raise FileFormatError(path, f"is not a {compression} file, in spite of its name")
 
 
+def compression_by_content(path: str | os.PathLike[str]) -> str:
+    """The suffix that goes with how a file is compressed, by its first bytes; empty if it is not."""
+    with open(path, "rb") as file:
+        head = file.read(4)
+    return ".gz" if head.startswith(_GZIP) else ".zst" if head == _ZSTD else ""
+
+
 def check_start(path: str | os.PathLike[str], head: bytes, xml: bool = False) -> None:
     """Raise FileFormatError if the first bytes are those of something else than text; `xml`: may be XML."""
     text = head.removeprefix(BOM_UTF8).lstrip().lower()

@@ -20,10 +20,13 @@ import safetensors
 from numpy.typing import NDArray
 
 from kernelne._formats import binary, text
+from kernelne._formats.binary import from_table, to_table
 from kernelne._formats.text import Fields, nodes_file, write_node_lines
 from kernelne.errors import InputError
 
-__all__ = ["DAMAGE", "FORMATS", "Format", "check_ids", "nodes_file", "write_node_lines"]
+__all__ = [
+    "DAMAGE", "FORMATS", "Format", "check_ids", "from_table", "nodes_file", "to_table", "write_node_lines",
+]  # fmt: skip
 
 # What the libraries below raise on a damaged file, next to OSError.
 DAMAGE = (

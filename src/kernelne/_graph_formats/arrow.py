@@ -1,4 +1,4 @@
-"""Edge tables as Parquet, Arrow and Feather files, and the choice of columns in any table.
+"""Edge tables as Parquet, Arrow and Feather files.
 
 A file of ours says in its metadata whether the graph is directed. Where nodes without edges, or another order
 of nodes than the sorted one, are to be kept, all nodes come first, in rows that have no target.
@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kernelne._containers import choose_columns, weight_column
 from kernelne._graph_formats.parts import Edges, Options, edge_blocks, ids_of, isolated_nodes
 from kernelne._ids import read_ids
 from kernelne._inputs import check_input
-from kernelne._sniff import HEADERS
-from kernelne.errors import FileFormatError, InputError
+from kernelne.errors import FileFormatError
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -36,51 +36,6 @@ def edge_table(graph: Graph) -> Any:
     if graph.weights is not None:
         columns["weight"] = pa.chunked_array([pa.array(block[2]) for block in blocks], pa.float32())
     return pa.table(columns).replace_schema_metadata({_KEY: json.dumps({"directed": graph.directed})})
-
-
-def choose_columns(
-    names: list[Any], source: Any = None, target: Any = None, weight: Any = None
-) -> tuple[Any, Any, Any]:
-    """The names of the columns of sources, targets and weights (None: there are none).
-
-    Without names: a usual pair of them, such as source and target or src and dst, in any case; else the first
-    two columns. The weight is the column called weight; else the third of three columns, as in a text file.
-    """
-    if (source is None) != (target is None):
-        raise InputError("give the names of both columns, source= and target=, or of neither")
-    lower = [str(name).lower() for name in names]
-    if source is None:
-        pairs = [(a, b) for a, b in HEADERS if a in lower and b in lower]
-        if len(names) < 2:
-            raise InputError(f"a table of edges has two columns or more, this one has {names!r}")
-        places = map(lower.index, pairs[0]) if pairs else range(2)
-        source, target = (names[place] for place in places)
-    if weight is None:
-        rest = [name for name in names if name not in (source, target)]
-        called = [name for name in rest if str(name).lower() == "weight"]
-        weight = called[0] if called else rest[0] if len(names) == 3 and len(rest) == 1 else False
-    for name in (source, target, *([] if weight is False else [weight])):
-        if names.count(name) != 1:
-            told = "comes more than once" if name in names else "is not there"
-            raise InputError(f"the column {name!r} {told}: there are {', '.join(map(repr, names[:20]))}")
-    return source, target, None if weight is False else weight
-
-
-def weight_column(values: Any, name: Any) -> Any:
-    """Weights as (m,) float64; InputError if the column does not hold numbers."""
-    if not hasattr(values, "type"):
-        values = (
-            pa.chunked_array(values)
-            if hasattr(values, "__arrow_c_stream__")
-            else pa.array(np.asarray(values))
-        )
-    kind = values.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        remedy = "weight=NAME takes another column, weight=False none"
-        raise InputError(f"the column {name!r} holds {kind}, not weights: {remedy}")
-    if values.null_count:
-        raise InputError(f"the column {name!r}: a weight is missing (null)")
-    return values.cast(pa.float64()).to_numpy()
 
 
 def _read(path: str, table: Any) -> Edges:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne._graph_formats.parts import Edges, Options, are_numbered, column, half
+from kernelne._csr import half
+from kernelne._graph_formats.parts import Edges, Options, are_numbered, column
 from kernelne._inputs import check_input
 from kernelne.errors import FileFormatError
 

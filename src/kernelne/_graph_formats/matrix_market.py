@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kernelne import _tokens
+from kernelne._csr import half
 from kernelne._graph_formats.edgelist import Layout, read_columns
 from kernelne._graph_formats.parts import (
     Edges,
@@ -17,7 +18,6 @@ from kernelne._graph_formats.parts import (
     as_text,
     column,
     edge_blocks,
-    half,
     join,
     write_texts,
 )

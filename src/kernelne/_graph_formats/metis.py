@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kernelne import _tokens
+from kernelne._csr import half
 from kernelne._graph_formats.parts import (
     GOOD_WEIGHT,
     Edges,
@@ -15,7 +16,6 @@ from kernelne._graph_formats.parts import (
     are_numbered,
     as_text,
     column,
-    half,
     join,
     join_lists,
     write_texts,

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kernelne._csr import by_target, transpose
 from kernelne._ids import id_column, plain_integers
 from kernelne.errors import InputError
 
@@ -153,25 +152,3 @@ def _character(found: re.Match[str]) -> str:
     code = int(number) if number else int(hexadecimal, 16) if hexadecimal else name2codepoint.get(name, -1)
     valid = 0 <= code < 0xD800 or 0xDFFF < code <= 0x10FFFF
     return chr(code) if valid else found[0]
-
-
-def half(
-    rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64] | None, n: int
-) -> NDArray[np.bool_] | int:
-    """The entries of a symmetric n × n matrix on and below its diagonal, (m,) bool.
-
-    Where it is not symmetric: the first entry, in order of rows, that has no mirror image of its value.
-    """
-    data = np.empty(0) if values is None else values
-    by_rows = transpose(*by_target(rows, columns, data, n, False))
-    by_columns = transpose(*by_target(columns, rows, data, n, False))
-    if not all(np.array_equal(a, b) for a, b in zip(by_rows, by_columns, strict=True)):
-        # Slower, because now the entry is to be named; entries that repeat may be in another order.
-        data = np.zeros(len(rows)) if values is None else values
-        here, there = np.lexsort((data, columns, rows)), np.lexsort((data, rows, columns))
-        same = (rows[here] == columns[there]) & (columns[here] == rows[there]) & (data[here] == data[there])
-        if not same.all():
-            place = int(np.flatnonzero(~same)[0])
-            first, second = int(here[place]), int(there[place])
-            return min(first, second, key=lambda k: (rows[k], columns[k]))
-    return rows >= columns
