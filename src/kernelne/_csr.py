@@ -143,6 +143,8 @@ def half(
         same = (rows[here] == columns[there]) & (columns[here] == rows[there]) & (data[here] == data[there])
         if not same.all():
             place = int(np.flatnonzero(~same)[0])
-            first, second = int(here[place]), int(there[place])
-            return min(first, second, key=lambda k: (rows[k], columns[k]))
+            # In order of rows: an entry, and the mirror image of another; what comes first is not in both.
+            one, other = int(here[place]), int(there[place])
+            first = (rows[one], columns[one], data[one]) < (columns[other], rows[other], data[other])
+            return one if first else other
     return rows >= columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.parsers import expat
 
@@ -37,6 +38,7 @@ _WEIGHT = '  <key id="weight" for="edge" attr.name="weight" attr.type="double"/>
 _ID_TYPE = '  <key id="id_type" for="graph" attr.name="id_type" attr.type="string"/>\n'
 # What XML 1.0 has no way to write, as UTF-8 cannot hold surrogates anyway.
 _REFUSED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{FFFE}\x{FFFF}]"
+_ENTITY = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)[^;\s]*;?")
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 
@@ -57,6 +59,7 @@ class _Handler:
         self._default_weight: str | None = None
         self._keys: dict[str, str] = {}  # of weights and of the type of ids
         self._last_key = ""
+        self._has_doctype = False
         self._key: str | None = None  # of the element that holds the text to come
         self._text: list[str] = []
         self._stack: list[str] = []
@@ -66,7 +69,7 @@ class _Handler:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
         self.parser.EntityDeclHandler = self._refuse_entity
-        self.parser.SkippedEntityHandler = self._refuse_entity
+        self.parser.StartDoctypeDeclHandler = self._note_doctype
 
     @property
     def line(self) -> int:
@@ -76,7 +79,10 @@ class _Handler:
         return FileFormatError(self.path, expected, line=self.line, text=text)
 
     def _refuse_entity(self, name: str, *_: Any) -> None:
-        raise self.error("defines or uses an entity, which is never expanded", name)
+        raise self.error("defines an entity, which is never expanded", name)
+
+    def _note_doctype(self, *_: Any) -> None:
+        self._has_doctype = True
 
     def _start(self, name: str, given: dict[str, str]) -> None:
         element = name.rpartition(" ")[2]
@@ -147,10 +153,15 @@ class _Handler:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
             raise FileFormatError(self.path, f"not well-formed XML: {error}", line=error.lineno) from None
-        except ValueError as error:  # an encoding that is not known
+        except (ValueError, LookupError) as error:  # an encoding that is not known
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(self.path, f"not readable XML: {error}") from None
+        if self._has_doctype and (used := _ENTITY.search(data)):
+            # Defined elsewhere, in a file that is not opened: the parser would leave it out without a word.
+            line = 1 + data.count(b"\n", 0, used.start())
+            told = "uses an entity, which is never expanded"
+            raise FileFormatError(self.path, told, line=line, text=used[0].decode("utf-8", "replace"))
         if self.default is None:
             raise FileFormatError(self.path, "no <graph> in the file")
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _SECTION = re.compile(rb"^[ \t]*\*([A-Za-z]*)([^\r\n]*)", re.MULTILINE)
-_VERTEX = re.compile(r'[ \t]*([0-9]+)(?:[ \t]+(?:"([^"]*)"(?=[ \t]|$)|([^" \t]\S*)))?(?=[ \t]|$)')
+_VERTEX = re.compile(r'[ \t]*([0-9]+)(?:$|[ \t]+(?:"([^"]*)"|([^" \t]\S*))(?=[ \t]|$))')
 _DIRECTED = {"edges": False, "edgeslist": False, "arcs": True, "arcslist": True}
 _MOST = 2**31 - 1  # vertices
 
@@ -49,7 +49,8 @@ def read(path: str, options: Options) -> Edges:
     names = None
     parts: list[tuple[bool, NDArray[Any], NDArray[Any], NDArray[np.float64] | None]] = []
     before = content[: sections[0].start() if sections else len(content)]
-    for found, stop in zip(sections, [s.start() for s in sections[1:]] + [len(content)], strict=True):
+    stops = [s.start() for s in sections[1:]] + [len(content)]
+    for found, stop in zip(sections, stops, strict=False):
         kind, line = found[1].decode().lower(), line_at(data, found.start())
         if kind == "vertices":
             if names is not None:

@@ -154,7 +154,7 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="Edge list (.txt .tsv .csv .edges …) .graphml .gml .net .mtx .metis .adjlist, plain, .gz or .zst; "
+        help="Edge list (.txt .tsv .csv .edges …) .graphml .gml .net .mtx .metis .adjlist, also .gz or .zst; "
         ".mat .parquet .arrow .feather; - is standard input; or the name of a dataset.",
         show_default=False,
     ),
