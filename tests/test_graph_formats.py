@@ -522,7 +522,7 @@ def test_what_a_format_cannot_hold_is_refused_unless_told(tmp_path):
     directed = Graph.from_edges([0], [1], directed=True)
     with pytest.raises(InputError, match="METIS files are undirected"):
         write_graph(directed, tmp_path / "h.metis")
-    with pytest.raises(InputError, match=r"no self-loops, node .*1.* has one"):
+    with pytest.raises(InputError, match="no self-loops, node 1 has one"):
         write_graph(Graph.from_edges([0, 1], [1, 1]), tmp_path / "h.metis")
     with pytest.raises(InputError, match=r"integer weights, one is 0\.5"):
         write_graph(Graph.from_edges([0, 1], [1, 2], [1, 0.5]), tmp_path / "h.metis")

@@ -45,7 +45,7 @@ _WEIGHTS = ("weight", "value")
 Record = dict[str, str]
 
 
-class _Lists:
+class Lists:
     """The nodes and edges of a text: where each starts, and its keys and values; and those of the graph."""
 
     def __init__(self, path: str, text: str) -> None:
@@ -115,7 +115,7 @@ class _Lists:
 
 def read(path: str, options: Options) -> Edges:
     """Ids are the labels where every node has its own, as strings; else the integer ids of the file."""
-    lists = _Lists(path, str(_tokens.whole_text(path).data, "utf-8"))
+    lists = Lists(path, str(_tokens.whole_text(path).data, "utf-8"))
     assert lists.graph is not None
     numbers = lists.integers(lists.nodes, "id")
     if len(lists.nodes) > len(unique := numbers.unique()):
@@ -150,7 +150,7 @@ def _names(path: str, nodes: list[tuple[int, Record]], numbers: Any) -> Any:
     return pa.array([unescape(n[1:-1]) for n in names.to_pylist()], pa.large_string()) if strings else names
 
 
-def _weights(lists: _Lists) -> Any:
+def _weights(lists: Lists) -> Any:
     """(m,) float64, 1 where an edge has none; None where no edge has one."""
     key = next((key for key in _WEIGHTS if any(key in record for _, record in lists.edges)), None)
     if key is None:

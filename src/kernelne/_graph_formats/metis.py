@@ -96,7 +96,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
     sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     loops = np.flatnonzero(sources == graph.neighbours)
     if len(loops):
-        node = graph.nodes[graph.neighbours[loops[0]]]
+        node = graph.nodes.tolist()[graph.neighbours[loops[0]]]
         raise InputError(f"METIS files hold no self-loops, node {node!r} has one: leave them out on reading")
     weights = graph.weights
     if weights is not None and (weights != np.floor(weights)).any():
