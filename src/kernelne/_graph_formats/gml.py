@@ -31,15 +31,17 @@ from kernelne.errors import FileFormatError
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-# Blanks and comments (lines that start with #) | key | value | [ | ] | anything else.
+# Blanks and comments (lines that start with #) | a node or an edge of numbers only, as most are: for speed |
+# key | value | [ | ] | anything else.
 _TOKEN = re.compile(
     r"(?:\s+|(?<![^\n])[ \t]*\#[^\n]*)+"
+    r"|(node|edge)\s*\[([^][\"\#]*)\]"
     r"|([A-Za-z_][A-Za-z0-9_]*)"
     r'|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![^\s\]])|[+-]?(?:INF|NAN)\b|"[^"]*")'
     r"|(\[)|(\])|(.)",
     re.ASCII,
 )
-_KEY, _VALUE, _OPEN, _CLOSE, _OTHER = range(1, 6)
+_FLAT, _KEY, _VALUE, _OPEN, _CLOSE, _OTHER = range(2, 8)
 _WEIGHTS = ("weight", "value")
 
 Record = dict[str, str]
@@ -71,7 +73,13 @@ class Lists:
                 continue
             place = token.start()
             if key is None:
-                if kind == _KEY:
+                if kind == _FLAT:
+                    words = token[2].split()
+                    if len(words) % 2:
+                        raise self.error("expected pairs of a key and a number", place)
+                    stack.append((token[1], place, dict(zip(words[::2], words[1::2], strict=True))))
+                    self._close(stack)
+                elif kind == _KEY:
                     key = token[0]
                 elif kind == _CLOSE and len(stack) > 1:
                     self._close(stack)
