@@ -227,6 +227,15 @@ def test_missing_ids_and_repeated_columns_are_refused():
             as_graph(column)
 
 
+def test_an_adjacency_matrix_in_a_frame_is_no_list_of_edges():
+    g = nx.path_graph(["a", "b", "c", "d"])
+    for made in (nx.to_pandas_adjacency(g), nx.to_pandas_adjacency(nx.path_graph(5), dtype=int)):
+        with pytest.raises(InputError, match="as those of an adjacency matrix: pass"):
+            as_graph(made)
+        assert Graph.from_scipy(made.to_numpy(), nodes=made.columns).n_edges == len(made) - 1
+    assert as_graph(pd.DataFrame([[0, 1], [1, 2]])).n_edges == 2
+
+
 def test_kinds_of_strings_and_integers_in_frames():
     expected = Graph.from_edges(["a", "b"], ["b", "c"]).fingerprint
     ends = {"source": ["a", "b"], "target": ["b", "c"]}

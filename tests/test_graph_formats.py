@@ -304,6 +304,10 @@ KLINGON = XML.replace("?>", " encoding='klingon'?>")
         ("mtx", MTX + "% c\n2 2\n", "numbers of rows, columns", 3),
         ("mtx", MTX + "99999999999 99999999999 0\n", "numbers of rows, columns", 2),
         ("mtx", MTX + "2 3 0\n", "not square", 2),
+        ("mtx", MTX + "2000000000 2000000000 1\n1 2\n", "2000000000 nodes are declared", 2),
+        ("metis", f"{'9' * 5000} 1\n", "numbers of nodes and edges", 1),
+        ("net", "\n*Vertices 2000000000\n*Edges\n1 2\n", "2000000000 nodes are declared", 2),
+        ("net", f"*Vertices 2\n{'9' * 5000}\n", "a vertex from 1 to 2", 2),
         ("mtx", MTX + "2 2 2\n1 2\n", "2 entries are announced, there are 1", 2),
         ("mtx", MTX + "2 2 1\n1 2\n2 1\n", "1 entries are announced, there are 2", 2),
         ("mtx", MTX + "2 2 1\n% c\n1 3\n", "indices from 1 to 2", 4),
@@ -463,6 +467,8 @@ def test_pajek_in_its_variants(tmp_path):
     path.write_text('*Vertices 2\n1 "a"\n*Edges :1 "relation"\n1 2\n')
     with pytest.warns(UserWarning, match="only 1 of 2 vertices have labels: ids are 1 … 2"):
         assert read_graph(path).nodes.tolist() == [1, 2]
+    path.write_text(NET + "*Arcs\n*Edges\n1 2\n")
+    assert not read_graph(path).directed
     path.write_text(NET + "*Edges\n1 2\n1 1 4\n")
     assert read_graph(path).to_scipy().toarray().tolist() == [[4, 1], [1, 0]]
 

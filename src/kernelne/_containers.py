@@ -156,6 +156,11 @@ def _check_different(ids: Any, what: str) -> None:
 def table_columns(table: Any) -> tuple[list[Any], Callable[[Any], Any]]:
     """The names of the columns of a table, and what gets one by its name."""
     ours = isinstance(table, pa.Table | pa.RecordBatch)
+    if not ours and _is_adjacency(table):
+        raise InputError(
+            "rows and columns of this table have the same names, as those of an adjacency matrix: pass "
+            "Graph.from_scipy(table.to_numpy(), nodes=table.columns), or reset its index"
+        )
     if not ours and hasattr(table, "columns") and hasattr(table, "__getitem__"):
         return list(table.columns), table.__getitem__  # pandas, polars: other columns stay as they are
     if isinstance(table, Mapping):
@@ -174,6 +179,17 @@ def table_columns(table: Any) -> tuple[list[Any], Callable[[Any], Any]]:
     if len(set(whole.column_names)) < len(whole.column_names):
         return whole.column_names, lambda name: whole.column(whole.column_names.index(name))
     return whole.column_names, whole.column
+
+
+def _is_adjacency(table: Any) -> bool:
+    """Whether a data frame is a matrix rather than a list of edges: its rows are called as its columns are.
+
+    One of two or three columns that are only numbered may be edges, as an array of that shape would be.
+    """
+    index, names = getattr(table, "index", None), getattr(table, "columns", None)
+    if index is None or names is None or callable(index) or len(index) != len(names):
+        return False
+    return list(index) == list(names) and (len(names) > 3 or list(names) != list(range(len(names))))
 
 
 def choose_columns(

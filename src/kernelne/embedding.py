@@ -22,7 +22,6 @@ from kernelne._inputs import check_input
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError
 
 Vectors = NDArray[np.float32]
-_TABLES = ("center", "context", "kernels", "coefficients")
 
 
 def formats() -> tuple[str, ...]:
@@ -53,22 +52,11 @@ def check_ids(nodes: NDArray[Any], path: PathLike) -> None:
 
 
 def lost_in(embedding: Embedding, path: PathLike) -> list[str]:
-    """What `Embedding.save` would leave out in the format of `path`."""
-    held = {
-        ".safetensors": ("tables", "provenance"),
-        ".npz": ("tables", "provenance"),
-        ".parquet": ("provenance",),
-    }
-    parts = {
-        "tables": [name for name in _TABLES if getattr(embedding, name) is not None],
-        "provenance": ["provenance"] if embedding.provenance else [],
-    }
-    return [
-        name
-        for part, names in parts.items()
-        if part not in held.get(known_format(path), ())
-        for name in names
-    ]
+    """The fields that `Embedding.save` would leave out in the format of `path`."""
+    format = _formats.FORMATS[known_format(path)]
+    tables = [] if format.holds_all else ["center", "context", "kernels", "coefficients"]
+    lost = [name for name in tables if getattr(embedding, name) is not None]
+    return lost + ["provenance"] * bool(embedding.provenance and not format.holds_provenance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

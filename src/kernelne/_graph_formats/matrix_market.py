@@ -16,6 +16,7 @@ from kernelne._graph_formats.parts import (
     Options,
     are_numbered,
     as_text,
+    check_declared,
     column,
     edge_blocks,
     join,
@@ -54,6 +55,7 @@ def read(path: str, options: Options) -> Edges:
     (rows, columns), weights = found
     if len(rows) != n_entries:
         raise FileFormatError(path, f"{n_entries} entries are announced, there are {len(rows)}", line=line)
+    check_declared(path, n, n_entries, line)
     i, j = (np.asarray(part).astype(np.int64) - 1 for part in (rows, columns))
     outside = np.flatnonzero((i < 0) | (i >= n) | (j < 0) | (j >= n))
     if len(outside):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -35,7 +36,7 @@ def read(path: str, options: Options) -> Edges:
     words = Words(path, _tokens.whole_text(path), "%")
     head = int(np.searchsorted(words.rows, words.rows[0], side="right")) if len(words.rows) else 0
     shape = [words.text(k) for k in range(head)]
-    if not 2 <= head <= 4 or not all(word.isascii() and word.isdigit() for word in shape):
+    if not 2 <= head <= 4 or not all(re.fullmatch("[0-9]{1,18}", word) for word in shape):
         raise FileFormatError(path, _HEADER, line=words.line(0) if head else None, text=" ".join(shape))
     n, n_edges = int(shape[0]), int(shape[1])
     code = shape[2].zfill(3) if head > 2 else "000"

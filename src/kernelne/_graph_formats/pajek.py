@@ -16,6 +16,7 @@ from kernelne._graph_formats.parts import (
     Edges,
     Options,
     as_text,
+    check_declared,
     column,
     edge_blocks,
     escape,
@@ -26,14 +27,14 @@ from kernelne._graph_formats.parts import (
     write_texts,
 )
 from kernelne._ids import plain_integers
-from kernelne._words import Words, line_at
+from kernelne._words import Words
 from kernelne.errors import FileFormatError
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _SECTION = re.compile(rb"^[ \t]*\*([A-Za-z]*)([^\r\n]*)", re.MULTILINE)
-_VERTEX = re.compile(r'[ \t]*([0-9]+)(?:$|[ \t]+(?:"([^"]*)"|([^" \t]\S*))(?=[ \t]|$))')
+_VERTEX = re.compile(r'[ \t]*([0-9]{1,10})(?:$|[ \t]+(?:"([^"]*)"|([^" \t]\S*))(?=[ \t]|$))')
 _DIRECTED = {"edges": False, "edgeslist": False, "arcs": True, "arcslist": True}
 _MOST = 2**31 - 1  # vertices
 
@@ -49,13 +50,15 @@ def read(path: str, options: Options) -> Edges:
     names = None
     parts: list[tuple[bool, NDArray[Any], NDArray[Any], NDArray[np.float64] | None]] = []
     before = content[: sections[0].start() if sections else len(content)]
+    line, place = 1, 0
     stops = [s.start() for s in sections[1:]] + [len(content)]
     for found, stop in zip(sections, stops, strict=False):
-        kind, line = found[1].decode().lower(), line_at(data, found.start())
+        line += content.count(b"\n", place, found.start())
+        kind, place = found[1].decode().lower(), found.start()
         if kind == "vertices":
             if names is not None:
                 raise FileFormatError(path, "a second *Vertices: more than one network", line=line)
-            names = _vertices(path, content[found.end() : stop].decode(), found[2].decode(), line)
+            names = _vertices(path, content[found.end() : stop].decode(), found[2].decode(), line, len(data))
         elif kind in _DIRECTED:
             if names is None:
                 raise FileFormatError(path, "expected *Vertices before this", line=line, text=f"*{kind}")
@@ -71,8 +74,8 @@ def read(path: str, options: Options) -> Edges:
 
 
 def _edges(names: Any, parts: list[Any]) -> Edges:
-    # A network without any edges is undirected, and one with an empty *Arcs directed.
-    directed = any(arcs for arcs, *_ in parts)
+    # Often there are both *Arcs and *Edges, and nothing in one of them.
+    directed = any(arcs for arcs, *_ in [part for part in parts if len(part[1])] or parts)
     if directed:  # an edge among arcs is two of them, a loop one
         for _, sources, targets, weights in [part for part in parts if not part[0]]:
             back = sources != targets
@@ -90,7 +93,7 @@ def _edges(names: Any, parts: list[Any]) -> Edges:
     )
 
 
-def _vertices(path: str, text: str, sizes: str, line: int) -> Any:
+def _vertices(path: str, text: str, sizes: str, line: int, size: int) -> Any:
     """The ids of the vertices, an int64 or large_string array."""
     found = re.match(r"\s+([0-9]{1,10})(?=\s|$)", sizes)
     if found is None or int(found[1]) > _MOST:
@@ -98,6 +101,7 @@ def _vertices(path: str, text: str, sizes: str, line: int) -> Any:
             path, "expected *Vertices and their number", line=line, text=f"*vertices{sizes}"
         )
     n = int(found[1])
+    check_declared(path, n, size, line)
     labels: dict[int, str] = {}
     quoted = False
     for number, row in enumerate(text.split("\n")[1:], line + 1):

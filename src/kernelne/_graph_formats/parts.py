@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kernelne._ids import id_column, plain_integers
-from kernelne.errors import InputError
+from kernelne.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _BLOCK = 1 << 18  # edges written at a time
+_BELIEVED = 10_000_000  # nodes
 EMPTY = pa.scalar("", pa.large_string())
 _ENTITY = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z0-9]+));")
 GOOD_WEIGHT = "expected a weight, a finite number not below zero"
@@ -49,6 +50,16 @@ class Options:
     weighted: bool | None = None
     nodes: Any = None
     separator: str | None = None
+
+
+def check_declared(path: str, n_nodes: int, size: int, line: int | None) -> None:
+    """FileFormatError if a file declares far more nodes than its `size`, in bytes or entries, makes likely.
+
+    Nodes without edges take no room in some formats; a few bytes must not ask for all memory there is.
+    """
+    if n_nodes > max(_BELIEVED, 1000 * size):
+        told = f"{n_nodes} nodes are declared, and next to nothing is said of them: is the number right?"
+        raise FileFormatError(path, told, line=line)
 
 
 def column(values: Any) -> Any:
