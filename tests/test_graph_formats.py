@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -651,3 +652,24 @@ def test_no_reader_is_quadratic(tmp_path):
         for suffix in (".gml", ".graphml", ".net", ".mtx"):
             seconds(suffix, 10)
             assert seconds(suffix, 40_000) < 8 * seconds(suffix, 10_000) + 0.1, suffix
+
+
+@pytest.mark.parametrize("suffix", [*WHOLE, *MATRICES, *SILENT])
+def test_damage_is_never_more_than_one_error(tmp_path, suffix):
+    """Files cut short, and files with a few bytes changed, are read or refused, and nothing else happens."""
+    ids = [0, 1, 2, 3] if suffix in MATRICES else ["a", "b c" if suffix in WHOLE else "b", "é", "zz"]
+    weights = None if suffix in SILENT else [2, 3, 4]
+    graph = Graph.from_edges([ids[0], ids[1], ids[2]], [ids[1], ids[2], ids[3]], weights, ids)
+    path = tmp_path / f"g{suffix}"
+    write_graph(graph, path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for trial in range(200):
+        data = bytearray(whole[: rng.integers(len(whole))] if trial % 2 else whole)
+        for place in rng.integers(len(data), size=rng.integers(3)) if data else []:
+            data[place] = rng.integers(256) if trial % 3 else ord(rng.choice(list('0 9\n-"[]<&*%')))
+        path.write_bytes(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with suppress(InputError):
+                read_graph(path)

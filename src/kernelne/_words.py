@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kernelne._jit import cached
 from kernelne._tokens import parse_integer, parse_number
 from kernelne.errors import FileFormatError
 
+_WORD = re.compile(rb"[^ \t\r\n]*")
 _SPACE, _TAB, _NEWLINE, _RETURN = (ord(c) for c in " \t\n\r")
 
 
@@ -47,7 +49,7 @@ class Words:
 
     def text(self, word: int) -> str:
         start = int(self.starts[word])
-        return _tokens.text_of(bytes(self.data[start : start + 400]).split(maxsplit=1)[0])
+        return _tokens.text_of(_WORD.match(self.data[start : start + 400].tobytes())[0])  # type: ignore[index]
 
     def error(self, expected: str, word: int) -> FileFormatError:
         return FileFormatError(self.path, expected, line=self.line(word), text=self.text(word))
