@@ -452,7 +452,7 @@ def test_compressed_files(read, suffix, compress):
 
 
 def test_paths(read, tmp_path):
-    for name in ("graph.parquet", "graph", "graph.gz", "graph.txt.bz2"):
+    for name in ("graph.xlsx", "graph", "graph.gz", "graph.txt.bz2"):
         fails(
             read, "1 2\n", r"unknown suffix: known are \.txt \.tsv \.csv \.edges \.edgelist", None, name=name
         )
@@ -596,7 +596,7 @@ def test_write_graph_refuses(tmp_path):
     write_graph(graph, path, overwrite=True)
     assert path.read_text() == "1\t2\n"
     with pytest.raises(FileFormatError, match="unknown suffix"):
-        write_graph(graph, tmp_path / "g.parquet")
+        write_graph(graph, tmp_path / "g.xlsx")
     for odd in ("a\nb", "a\rb", "a\0b"):
         with pytest.raises(InputError, match="holds a line end or NUL"):
             write_graph(Graph.from_edges(["a"], [odd]), tmp_path / "h.txt")

@@ -16,8 +16,9 @@ SOURCE = Path(kernelne.__file__).parent
 #: Each layer may import from those before it and from itself.
 LAYERS = [
     {"errors", "_version", "_jit", "_checks"},
-    {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
-    {"_formats", "graph", "objective", "evaluation"},
+    {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "_words", "kernels", "progress"},
+    {"_containers"},
+    {"_formats", "_graph_formats", "graph", "objective", "evaluation"},
     {"embedding", "io", "labels", "walks"},
     {"datasets"},
     {"training"},

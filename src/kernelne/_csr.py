@@ -8,6 +8,7 @@ long (4 million edges).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelne._jit import cached
 
@@ -123,3 +124,27 @@ def count_loops(offsets, neighbours):  # type: ignore[no-untyped-def]
             if neighbours[k] == row:
                 loops += 1
     return loops
+
+
+def half(
+    rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64] | None, n: int
+) -> NDArray[np.bool_] | int:
+    """The entries of a symmetric n × n matrix on and below its diagonal, (m,) bool.
+
+    Where it is not symmetric: the first entry, in order of rows, that has no mirror image of its value.
+    """
+    data = np.empty(0) if values is None else values
+    by_rows = transpose(*by_target(rows, columns, data, n, False))
+    by_columns = transpose(*by_target(columns, rows, data, n, False))
+    if not all(np.array_equal(a, b) for a, b in zip(by_rows, by_columns, strict=True)):
+        # Slower, because now the entry is to be named; entries that repeat may be in another order.
+        data = np.zeros(len(rows)) if values is None else values
+        here, there = np.lexsort((data, columns, rows)), np.lexsort((data, rows, columns))
+        same = (rows[here] == columns[there]) & (columns[here] == rows[there]) & (data[here] == data[there])
+        if not same.all():
+            place = int(np.flatnonzero(~same)[0])
+            # In order of rows: an entry, and the mirror image of another; what comes first is not in both.
+            one, other = int(here[place]), int(there[place])
+            first = (rows[one], columns[one], data[one]) < (columns[other], rows[other], data[other])
+            return one if first else other
+    return rows >= columns

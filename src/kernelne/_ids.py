@@ -50,6 +50,8 @@ def read_ids(ids: Any, name: str) -> Any:
     if isinstance(ids, str | bytes) or not (hasattr(ids, "__iter__") or hasattr(ids, "__array__")):
         raise InputError(f"{name} must be a list or array of node ids, not {ids!r}")
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
+        if hasattr(ids, "__arrow_c_stream__"):  # a column of pandas or polars, as it is
+            return read_ids(pa.chunked_array(ids), name)
         ids = np.asarray(ids) if hasattr(ids, "__array__") else list(ids)
         if np.ndim(ids) != 1 and isinstance(ids, np.ndarray):
             raise InputError(f"{name} must have one dimension; its shape is {ids.shape}")
@@ -65,9 +67,11 @@ def read_ids(ids: Any, name: str) -> Any:
     if not len(column):
         return pa.chunked_array([], pa.null())
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        # Not by a cast, for which the strings of polars are too young.
+        column = pa.chunked_array([plain_strings(c.dictionary).take(c.indices) for c in column.chunks])
     if column.null_count:
         raise InputError(f"{name}: an id is missing (null)")
+    column = plain_strings(column)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column.cast(pa.large_string())
     if pa.types.is_integer(column.type):
@@ -76,6 +80,11 @@ def read_ids(ids: Any, name: str) -> Any:
         except pa.ArrowInvalid:
             raise _too_large(name) from None
     raise InputError(f"{name}: ids must be ints or strs, not {column.type}; convert them to one of these")
+
+
+def plain_strings(values: Any) -> Any:
+    """Strings of polars, whose type is younger than the oldest pyarrow we take, as those of others."""
+    return values.cast(pa.large_string()) if str(values.type) == "string_view" else values
 
 
 def _too_large(name: str) -> InputError:

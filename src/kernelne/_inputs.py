@@ -10,6 +10,7 @@ from pathlib import Path
 from kernelne.errors import FileFormatError, FolderError, InputError
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_XML = b"<?xml"
 _KINDS = {
     b"PK\x03\x04": "is an Excel or zip file: save it as CSV, or unpack it",
     b"\xd0\xcf\x11\xe0": "is an old Excel file: save it as CSV",
@@ -20,7 +21,7 @@ _KINDS = {
     b"%pdf-": "is a PDF file: save the table in it as CSV",
     b"<!doctype html": "is a web page (HTML): download the file itself",
     b"<html": "is a web page (HTML): download the file itself",
-    b"<?xml": "is an XML file: write the edges as text, a source and a target a line",
+    _XML: "is an XML file: name it .graphml if it is one of GraphML, or write the edges as text",
 }
 
 
@@ -56,9 +57,18 @@ def check_compressed(path: str | os.PathLike[str], compression: str) -> None:
         raise FileFormatError(path, f"is not a {compression} file, in spite of its name")
 
 
-def check_start(path: str | os.PathLike[str], head: bytes) -> None:
-    """Raise FileFormatError if the first bytes are those of something else than text in lines."""
+def compression_by_content(path: str | os.PathLike[str]) -> str:
+    """The suffix that goes with how a file is compressed, by its first bytes; empty if it is not."""
+    with open(path, "rb") as file:
+        head = file.read(4)
+    return ".gz" if head.startswith(_GZIP) else ".zst" if head == _ZSTD else ""
+
+
+def check_start(path: str | os.PathLike[str], head: bytes, xml: bool = False) -> None:
+    """Raise FileFormatError if the first bytes are those of something else than text; `xml`: may be XML."""
     text = head.removeprefix(BOM_UTF8).lstrip().lower()
     for magic, message in _KINDS.items():
+        if xml and magic == _XML:
+            continue
         if head.startswith(magic) or (text.startswith(magic) and magic.isascii()):
             raise FileFormatError(path, message.format(name=Path(path).name))

@@ -16,7 +16,7 @@ from kernelne.errors import ParameterError
 # Those that come first win: a comma beside semicolons is rather a decimal comma.
 SEPARATORS = {ord("\t"): "tabs", ord(";"): "semicolons", ord(","): "commas", WHITESPACE: "blanks"}
 _NAMED = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
-_HEADERS = {
+HEADERS = (
     ("source", "target"),
     ("source_id", "target_id"),
     ("src", "dst"),
@@ -30,7 +30,7 @@ _HEADERS = {
     ("node_1", "node_2"),
     ("id1", "id2"),
     ("id_1", "id_2"),
-}
+)
 # Words of column names that may also be ids: a line of them is kept, with a warning.
 _WORDS = {
     "source", "target", "from", "to", "src", "dst", "dest", "destination", "origin", "start", "end", "head",
@@ -135,7 +135,7 @@ def find_separator(lines: Sequence[bytes]) -> int:
 def is_header(rows: Sequence[Sequence[Field]]) -> bool:
     """Whether the first of the first data lines names the columns."""
     first = rows[0]
-    if tuple(field.text.lower() for field in first[:2]) in _HEADERS:
+    if tuple(field.text.lower() for field in first[:2]) in HEADERS:
         return True
     if len(rows) < 2 or len(rows[1]) != len(first):
         return False

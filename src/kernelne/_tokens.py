@@ -75,6 +75,35 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], in
             view[:filled] = view[stop : stop + filled]
 
 
+def whole(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.uint8]:
+    """The whole decompressed file, for formats that are no lists of lines; `xml`: markup is expected."""
+    check_input(path)
+    compression = compression_of(path)
+    if compression is not None:
+        check_compressed(path, compression)
+    with open(path, "rb") as file:
+        stream: Any = file if compression is None else pa.input_stream(file, compression=compression)
+        try:
+            data = bytearray(stream.read())
+        except OSError as error:
+            if compression is None:
+                raise
+            raise FileFormatError(path, f"corrupt or truncated {compression} data ({error})") from None
+    check_start(path, bytes(data[:64]), xml)
+    return np.frombuffer(data, np.uint8)
+
+
+def whole_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+    """The whole decompressed file if it is UTF-8, its mark of bytes (BOM) blanked; at least one byte."""
+    data = whole(path)
+    if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8:
+        data[: len(BOM_UTF8)] = _SPACE
+    if not len(data):
+        raise FileFormatError(path, "the file is empty")
+    check_text(path, data, 0, len(data), 0)
+    return data
+
+
 def check_text(
     path: str | os.PathLike[str], buffer: NDArray[np.uint8], start: int, stop: int, line: int
 ) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne import _formats
 from kernelne._files import PathLike, atomic_output, check_output
 from kernelne._ids import find_rows, node_array, unknown_node
 from kernelne._inputs import check_input
-from kernelne.errors import FileFormatError, InputError
+from kernelne.errors import FileFormatError, InputError, MissingDependencyError
 
 Vectors = NDArray[np.float32]
 
@@ -48,6 +49,14 @@ def check_save(path: PathLike, overwrite: bool = False) -> None:
 def check_ids(nodes: NDArray[Any], path: PathLike) -> None:
     """Raise now what `Embedding.save` would raise for these ids in the format of `path`."""
     _formats.check_ids(nodes, path)
+
+
+def lost_in(embedding: Embedding, path: PathLike) -> list[str]:
+    """The fields that `Embedding.save` would leave out in the format of `path`."""
+    format = _formats.FORMATS[known_format(path)]
+    tables = [] if format.holds_all else ["center", "context", "kernels", "coefficients"]
+    lost = [name for name in tables if getattr(embedding, name) is not None]
+    return lost + ["provenance"] * bool(embedding.provenance and not format.holds_provenance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,6 +224,65 @@ class Embedding:
             raise _damaged(path, error) from error
         except _formats.DAMAGE as error:
             raise _damaged(path, error) from error
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table of the columns `id` and `vector` (a list of fixed size), as in a .parquet file."""
+        _formats.check_ids(self.nodes, "table.parquet")
+        return _formats.to_table({item.name: getattr(self, item.name) for item in fields(self)})
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Embedding:
+        """What `to_arrow` made, or any table, of polars too, with the columns `id` and `vector`."""
+        return cls(**_formats.from_table(Path("the table"), pa.table(table)))
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of the vectors, columns 0 … d - 1, its index the ids.
+
+        `Embedding(frame, frame.index)` takes it back.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingDependencyError("pandas", "graphs") from None
+        return pandas.DataFrame(self.vectors.copy(), index=pandas.Index(self.nodes.tolist(), name="id"))
+
+    def to_networkx(self, graph: Any, attribute: str = "vector") -> Any:
+        """A networkx graph whose nodes have their vector, a (d,) float32 array, as an attribute.
+
+        `graph` is one of networkx, of which this is a copy, or anything that `fit` takes. All its nodes must
+        be in the embedding.
+        """
+        if hasattr(graph, "nodes") and hasattr(graph, "add_nodes_from"):
+            made = graph.copy()
+        else:
+            from kernelne.graph import as_graph
+
+            made = as_graph(graph).to_networkx()
+        nodes = list(made.nodes)
+        for node, vector in zip(nodes, self[nodes], strict=True):
+            made.nodes[node][attribute] = vector
+        return made
+
+    def to_gensim(self) -> Any:
+        """Gensim's KeyedVectors; keys are the ids as strings.
+
+        `Embedding(keyed.vectors, keyed.index_to_key)` takes it back, with strings for ids.
+        """
+        try:
+            from gensim.models import KeyedVectors
+        except ImportError:
+            raise MissingDependencyError("gensim") from None
+        keyed = KeyedVectors(self.dim)
+        keyed.add_vectors(list(map(str, self.nodes.tolist())), self.vectors)
+        return keyed
+
+    def to_torch(self) -> Any:
+        """The vectors as a (n, d) float32 tensor of torch, a copy; row i belongs to `nodes[i]`."""
+        try:
+            import torch
+        except ImportError:
+            raise MissingDependencyError("torch", "gpu") from None
+        return torch.from_numpy(self.vectors.copy())
 
     def _positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
         """The row of each key, -1 for those that are not there."""

@@ -76,8 +76,9 @@ class OutputError(KernelneError):
 class MissingDependencyError(KernelneError, ImportError):
     """An optional package is needed for what was asked."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs {package}: pip install 'kernelne[{extra}]'")
+    def __init__(self, package: str, extra: str | None = None) -> None:
+        wanted = package if extra is None else f"'kernelne[{extra}]'"
+        super().__init__(f"this needs {package}: pip install {wanted}")
 
 
 class DivergenceError(KernelneError, ArithmeticError):

@@ -13,6 +13,15 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelne._containers import (
+    Rows,
+    choose_columns,
+    is_table,
+    read_networkx,
+    reader_of,
+    table_columns,
+    weight_column,
+)
 from kernelne._csr import by_target, count_loops, merge, mirror, transpose
 from kernelne._ids import (
     check_same_kind,
@@ -23,9 +32,12 @@ from kernelne._ids import (
     read_ids,
     rows_of,
 )
-from kernelne.errors import InputError
+from kernelne.errors import InputError, MissingDependencyError
 
-_ACCEPTED = "a Graph, a SciPy sparse matrix, a networkx graph, or edges of shape (m, 2) or (m, 3)"
+_ACCEPTED = (
+    "a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a table of "
+    "edges (pandas, polars, pyarrow), or edges of shape (m, 2) or (m, 3)"
+)
 _GOOD_WEIGHTS = "weights must be finite and not negative"
 
 
@@ -186,22 +198,73 @@ class Graph:
         Edges without the attribute `weight` count 1; when no edge has it the graph is unweighted. Parallel
         edges merge and their weights add.
         """
-        ids = list(g.nodes)
-        if not ids:
-            raise InputError("the graph has no nodes: nothing to embed")
-        absent = object()
-        edges = list(g.edges(data=weight, default=absent))
-        row = {node: i for i, node in enumerate(ids)}
-        dtype = code_dtype(len(ids))
-        sources = np.fromiter((row[u] for u, _, _ in edges), dtype, len(edges))
-        targets = np.fromiter((row[v] for _, v, _ in edges), dtype, len(edges))
-        weights = None
-        if any(value is not absent for _, _, value in edges):
-            weights = np.fromiter(
-                (1.0 if value is absent else _number(u, v, value, weight) for u, v, value in edges),
-                np.float64,
-            )
-        return _assemble(node_array(ids), [sources, targets], weights, g.is_directed(), False)
+        return _from_rows(read_networkx(g, weight))
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        source: Any = None,
+        target: Any = None,
+        weight: Any = None,
+        nodes: Any = None,
+        directed: bool = False,
+        drop_self_loops: bool = False,
+    ) -> Graph:
+        """A graph from a table of edges: of pandas, polars or pyarrow, a dict, or whatever Arrow can read.
+
+        `source` and `target` name the columns of the edges' ends. Without them it is a usual pair of names
+        that is there (source and target, src and dst, from and to, u and v …, in any case), else the first
+        two columns. `weight` names the column of weights. Without it that is the column called weight, else
+        the third of three columns; False: there are none. The rest is as in `from_edges`.
+
+        >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
+        <Graph: 3 nodes, 2 edges, directed, weighted>
+        """
+        names, column = table_columns(table)
+        source, target, weight = choose_columns(names, source, target, weight)
+        columns = {
+            "nodes": read_ids([] if nodes is None else nodes, "nodes"),
+            "sources": read_ids(column(source), f"the column {source!r}"),
+            "targets": read_ids(column(target), f"the column {target!r}"),
+        }
+        weights = None if weight is None else weight_column(column(weight), weight)
+        return graph_from_columns(columns, weights, directed, drop_self_loops)
+
+    def to_arrow(self) -> Any:
+        """The edges as a pyarrow Table of the columns source, target and, if there are weights, weight.
+
+        Each edge is there once. `Graph.from_table(table, nodes=graph.nodes, directed=graph.directed)` gives
+        the same graph back.
+        """
+        from kernelne._graph_formats.arrow import edge_table
+
+        return edge_table(self)
+
+    def to_pandas(self) -> Any:
+        """The edges as a pandas DataFrame; see `to_arrow`."""
+        try:
+            import pandas  # noqa: F401  (pyarrow would fail without a hint)
+        except ImportError:
+            raise MissingDependencyError("pandas", "graphs") from None
+        return self.to_arrow().to_pandas()
+
+    def to_networkx(self) -> Any:
+        """The graph as a networkx Graph or DiGraph, weights in the attribute `weight`."""
+        try:
+            import networkx
+        except ImportError:
+            raise MissingDependencyError("networkx", "graphs") from None
+        g = networkx.DiGraph() if self.directed else networkx.Graph()
+        g.add_nodes_from(self.nodes.tolist())
+        sources = np.repeat(np.arange(self.n_nodes), self.degrees)
+        once = np.full(len(sources), True) if self.directed else sources <= self.neighbours
+        ends = [self.nodes[rows[once]].tolist() for rows in (sources, self.neighbours)]
+        if self.weights is None:
+            g.add_edges_from(zip(*ends, strict=True))
+        else:
+            g.add_weighted_edges_from(zip(*ends, self.weights[once].tolist(), strict=True))
+        return g
 
     def to_scipy(self) -> Any:
         """The adjacency matrix as a (n_nodes, n_nodes) float32 csr_array, sharing memory where it can."""
@@ -212,9 +275,13 @@ class Graph:
 
 
 def as_graph(obj: Any) -> Graph:
-    """`obj` as a Graph: a Graph, a SciPy sparse matrix, a networkx graph, or edges of shape (m, 2) or (m, 3).
+    """`obj` as a Graph.
 
-    In an array or list of edges each row is (source, target) or (source, target, weight), undirected.
+    It is a Graph, a SciPy sparse matrix, a graph of networkx, igraph (ids are the attribute `name`, else 0 …
+    n - 1), rustworkx (the payloads of nodes if these are all strings or all integers and differ, else their
+    indices) or torch_geometric (0 … n - 1; undirected if every edge is there both ways), a table of edges
+    (see `Graph.from_table`), or an array or a list of edges, where each row is (source, target) or (source,
+    target, weight). Tables, arrays and lists are taken as undirected.
     """
     if isinstance(obj, Graph):
         return obj
@@ -224,8 +291,10 @@ def as_graph(obj: Any) -> Graph:
         )
     if scipy.sparse.issparse(obj):
         return Graph.from_scipy(obj)
-    if all(hasattr(obj, name) for name in ("nodes", "edges", "is_directed")):
-        return Graph.from_networkx(obj)
+    if (read := reader_of(obj)) is not None:
+        return _from_rows(read(obj))
+    if is_table(obj):
+        return Graph.from_table(obj)
     if isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.shape[1] in (2, 3):
         ids, weights = obj[:, :2], obj[:, 2] if obj.shape[1] == 3 else None
         if (
@@ -295,13 +364,12 @@ def _read_nodes(nodes: Any, n: int) -> NDArray[Any]:
     return encode_columns([column, column.slice(n), column.slice(n)])[0]
 
 
-def _number(u: Any, v: Any, value: Any, attribute: str) -> float:
-    try:
-        if not isinstance(value, str | bytes):
-            return float(value)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(f"edge ({u!r}, {v!r}): {attribute} is {value!r}, not a number")
+def _from_rows(rows: Rows) -> Graph:
+    if not len(rows.ids):
+        raise InputError("the graph has no nodes: nothing to embed")
+    dtype = code_dtype(len(rows.ids))
+    codes = [rows.sources.astype(dtype, copy=False), rows.targets.astype(dtype, copy=False)]
+    return _assemble(node_array(rows.ids), codes, rows.weights, rows.directed, False)
 
 
 def _check_weights(weights: Any, n_edges: int) -> NDArray[np.float64]:

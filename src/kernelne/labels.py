@@ -169,6 +169,9 @@ def read_labels(
 
     Node ids are read as `read_graph` reads them: integers if all are, else strings; so are the labels.
 
+    Of a .mat file it is the variable `group`: an indicator (n, K), or one class number for each node. Nodes
+    are 0 … n - 1, as `read_graph` numbers them; those without a class are left out.
+
     Parameters
     ----------
     header: whether the first data line names the columns. None: it does if it reads like `node label`, or if
@@ -177,6 +180,8 @@ def read_labels(
         the first lines and, for blanks and commas, from the name: a .csv has commas.
     """
     path = os.fsdecode(path)
+    if Path(path).suffix.lower() == ".mat":
+        return _read_mat(path, header, separator)
     if header not in (None, True, False):
         raise ParameterError("header", header, "must be True, False or None")
     mark = _sniff.read_separator(separator)
@@ -212,6 +217,20 @@ def read_labels(
     order = np.argsort(classes, kind="stable")
     ranks = np.argsort(order)
     return Labels._from_pairs(ids, classes[order], rows[owners], ranks[columns])
+
+
+def _read_mat(path: str, header: bool | None, separator: str | None) -> Labels:
+    from kernelne._graph_formats.mat import read_groups
+
+    for name, value in (("header", header), ("separator", separator)):
+        if value is not None:
+            raise ParameterError(name, value, "says how to read text, not a .mat file")
+    rows, groups = read_groups(path)
+    if not len(rows):
+        raise FileFormatError(path, "no labels in the file: 'group' is empty or all zero")
+    nodes, owners = np.unique(rows, return_inverse=True)
+    classes, columns = np.unique(groups, return_inverse=True)
+    return Labels._from_pairs(nodes, classes, owners, columns)
 
 
 def _comparable(nodes: NDArray[Any]) -> Any:

@@ -20,10 +20,13 @@ import safetensors
 from numpy.typing import NDArray
 
 from kernelne._formats import binary, text
+from kernelne._formats.binary import from_table, to_table
 from kernelne._formats.text import Fields, nodes_file, write_node_lines
 from kernelne.errors import InputError
 
-__all__ = ["DAMAGE", "FORMATS", "Format", "check_ids", "nodes_file", "write_node_lines"]
+__all__ = [
+    "DAMAGE", "FORMATS", "Format", "check_ids", "from_table", "nodes_file", "to_table", "write_node_lines",
+]  # fmt: skip
 
 # What the libraries below raise on a damaged file, next to OSError.
 DAMAGE = (
@@ -39,19 +42,23 @@ DAMAGE = (
 
 
 class Format(NamedTuple):
-    """How to write and to read a format, and a pattern found in the strings that it cannot hold as ids."""
+    """How to write and to read a format, a pattern found in the strings that it cannot hold as ids, and
+    whether it holds the provenance, and all the other fields.
+    """
 
     write: Callable[[Fields, BinaryIO], None]
     read: Callable[[Path], Fields]
     refused_ids: str | None = None
+    holds_provenance: bool = False
+    holds_all: bool = False
 
 
 _WORD2VEC = Format(text.write_word2vec, text.read_word2vec, r"\s|^$")
 
 FORMATS = {
-    ".safetensors": Format(binary.write_safetensors, binary.read_safetensors),
-    ".npz": Format(binary.write_npz, binary.read_npz),
-    ".parquet": Format(binary.write_parquet, binary.read_parquet),
+    ".safetensors": Format(binary.write_safetensors, binary.read_safetensors, None, True, True),
+    ".npz": Format(binary.write_npz, binary.read_npz, None, True, True),
+    ".parquet": Format(binary.write_parquet, binary.read_parquet, None, True),
     ".npy": Format(binary.write_npy, binary.read_npy, r"[\r\n]|^\ufeff"),
     ".csv": Format(text.write_csv, text.read_csv),
     ".emb": _WORD2VEC,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from kernelne._formats.text import Fields, nodes_file, read_node_lines
-from kernelne._ids import string_objects
+from kernelne._ids import plain_strings, string_objects
 from kernelne.errors import FileFormatError
 
 _VERSION = 1
@@ -216,25 +216,41 @@ def read_npy(path: Path) -> Fields:
 # Parquet
 
 
-def write_parquet(fields: Fields, stream: BinaryIO) -> None:
+def to_table(fields: Fields) -> Any:
+    """A pyarrow Table of the columns `id` and `vector`, provenance in its metadata."""
     nodes, vectors = fields["nodes"], fields["vectors"]
     ids = pa.array(nodes, pa.large_string() if nodes.dtype == object else pa.int64())
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     document = json.dumps({"version": _VERSION, "provenance": fields["provenance"]})
-    table = pa.table({"id": ids, "vector": lists}).replace_schema_metadata({_KEY: document})
+    return pa.table({"id": ids, "vector": lists}).replace_schema_metadata({_KEY: document})
+
+
+def write_parquet(fields: Fields, stream: BinaryIO) -> None:
     # Neither dictionaries nor compression: values that are all different gain nothing and take time.
-    pq.write_table(table, stream, use_dictionary=False, compression="none", write_page_checksum=True)
+    pq.write_table(
+        to_table(fields), stream, use_dictionary=False, compression="none", write_page_checksum=True
+    )
 
 
 def read_parquet(path: Path) -> Fields:
     # Opened by Python: pyarrow takes no name that is not UTF-8.
     with open(path, "rb") as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-        names = file.schema_arrow.names
-        if "id" not in names or "vector" not in names:
-            raise FileFormatError(path, f"columns 'id' and 'vector' are needed, there are {names[:9]}")
+        _check_columns(path, file.schema_arrow.names)
         table = file.read(columns=["id", "vector"])
-        metadata = file.schema_arrow.metadata or {}
-    ids, vectors = table["id"].combine_chunks(), table["vector"].combine_chunks()
+        metadata = file.schema_arrow.metadata
+    return from_table(path, table.replace_schema_metadata(metadata))
+
+
+def _check_columns(path: Path, names: list[str]) -> None:
+    if "id" not in names or "vector" not in names:
+        raise FileFormatError(path, f"columns 'id' and 'vector' are needed, there are {names[:9]}")
+
+
+def from_table(path: Path, table: Any) -> Fields:
+    """The fields of what `to_table` made; `path` is named in errors."""
+    _check_columns(path, table.column_names)
+    metadata = table.schema.metadata or {}
+    ids, vectors = plain_strings(table["id"]).combine_chunks(), table["vector"].combine_chunks()
     if not any(test(ids.type) for test in (types.is_integer, types.is_string, types.is_large_string)):
         raise FileFormatError(path, f"column 'id' should hold integers or strings, it holds {ids.type}")
     if not any(test(vectors.type) for test in (types.is_fixed_size_list, types.is_list, types.is_large_list)):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kernelne.cli.options import LABELS, READING, Options, default_of
 from kernelne.cli.output import begin, say
 from kernelne.errors import InputError, KernelneError, ParameterError, UnknownNodeError
+
+#: In place of the name of a file.
+STANDARD_INPUT = "-"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +66,8 @@ def _parse_kernels(text: str) -> list[tuple[str, float]]:
 
 def is_dataset(text: str) -> bool:
     """Whether a name stands for a dataset: there is no file called so, and it has no suffix and no folder."""
+    if text == STANDARD_INPUT:
+        return False
     base = text.partition(":")[0]
     if os.path.isdir(text):  # no file to read: it may well be called as the dataset whose results are in it
         from kernelne.datasets import list_datasets
@@ -89,7 +98,7 @@ def check_files(output: Path | None, *paths: Any) -> None:
     from kernelne._inputs import check_input
 
     for path in paths:
-        if path is not None and not is_dataset(str(path)):
+        if path is not None and str(path) != STANDARD_INPUT and not is_dataset(str(path)):
             check_input(path)
             if output is not None and output.exists() and output.samefile(path):
                 raise ParameterError("--output", str(output), "is the input; give another name")
@@ -100,11 +109,44 @@ def given_graph(graph: str, given: dict[str, Any]) -> Graph:
     from kernelne.io import read_graph
 
     options = {name: given[name] for name in READING}
+    if graph == STANDARD_INPUT:
+        return _read_standard_input(options)
     if not is_dataset(graph):
         return read_graph(graph, **options)
     self_loops = not options.pop("drop_self_loops")
     _refuse_reading(READING, options, graph)
     return given_dataset(graph, self_loops).graph
+
+
+def _read_standard_input(options: dict[str, Any]) -> Graph:
+    """The graph that comes from standard input, edges in lines unless `--format` says otherwise.
+
+    Kept in a file meanwhile, because edge lists are read more than once.
+    """
+    from kernelne._inputs import compression_by_content
+    from kernelne.io import read_graph
+
+    if sys.stdin is None:
+        raise InputError("standard input is closed: give the name of a file")
+    if sys.stdin.isatty():
+        say("reading edges from standard input; Ctrl-D ends them")
+    with TemporaryDirectory(prefix="kernelne-") as folder, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default", UserWarning)
+        path = os.path.join(folder, "input")
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        suffix = compression_by_content(path)
+        os.rename(path, path + suffix)
+        try:
+            return read_graph(path + suffix, **options | {"format": options["format"] or "edges"})
+        except ParameterError:
+            raise
+        except InputError as error:
+            raise InputError(str(error).replace(path + suffix, "standard input")) from None
+        finally:
+            told = [str(w.message).replace(path + suffix, "standard input") for w in caught]
+            for message in told:
+                say(f"warning: {message}")
 
 
 def _refuse_reading(group: Options, options: dict[str, Any], dataset: str) -> None:

@@ -25,7 +25,12 @@ READING: Options = {
     "nodes": _reading(
         Path | None, "--nodes", help="File of node ids, one a line: brings in nodes without edges."
     ),
-    "directed": _reading(bool, "--directed", help="Edges go from the first column to the second."),
+    "directed": _reading(
+        bool | None,
+        "--directed/--undirected",
+        help="Edges go from the first column to the second.",
+        default="as the file says, else undirected",
+    ),
     "weighted": _reading(
         bool | None,
         "--weighted/--unweighted",
@@ -45,14 +50,21 @@ READING: Options = {
         default="found out",
     ),
     "drop_self_loops": _reading(bool, "--drop-self-loops", help="Leave out edges from a node to itself."),
+    "format": _reading(
+        str | None,
+        "--format",
+        help="Format of the file, a suffix without its dot: edges, csv, graphml, mtx …",
+        default="by the suffix",
+    ),
 }
 #: How a graph is read to predict links in it.
 UNDIRECTED = READING | {
     "directed": _reading(
-        bool,
-        "--directed",
+        bool | None,
+        "--directed/--undirected",
         help="Edges go from the first column to the second: it counts for walks; links are predicted without "
         "regard to direction.",
+        default="as the file says, else undirected",
     )
 }
 _labels = partial(_option, "Reading the labels")
@@ -142,7 +154,8 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="Edge list: .txt .tsv .csv .edges .edgelist, plain, .gz or .zst; or the name of a dataset.",
+        help="Edge list (.txt .tsv .csv .edges …) .graphml .gml .net .mtx .metis .adjlist, also .gz or .zst; "
+        ".mat .parquet .arrow .feather; - is standard input; or the name of a dataset.",
         show_default=False,
     ),
 ]

@@ -6,7 +6,6 @@ text decides.
 
 from __future__ import annotations
 
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import scipy.io
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from kernelne._graph_formats.gml import Lists
+from kernelne._graph_formats.mat import read_matrix
 from kernelne.errors import FileFormatError
 from kernelne.io import read_graph
 
@@ -36,16 +36,14 @@ def giant_component(path: Path) -> Texts:
 
 def mat_groups(path: Path) -> Texts:
     """MATLAB: adjacency `network`, indicator `group`."""
-    content = scipy.io.loadmat(path)
-    return _texts(content["network"], scipy.sparse.csr_array(content["group"]))
+    network, groups = (read_matrix(str(path), name) for name in ("network", "group"))
+    return _texts(network, scipy.sparse.csr_array(groups))
 
 
 def mat_memberships(path: Path) -> Texts:
     """MATLAB: adjacency `network`, memberships `F`: a node's label is its strongest, the first if equal."""
-    content = scipy.io.loadmat(path)
-    memberships = content["F"]
-    dense = memberships.toarray() if scipy.sparse.issparse(memberships) else np.asarray(memberships)
-    return _texts(content["network"], _indicator(dense.argmax(axis=1)))
+    network, memberships = (read_matrix(str(path), name) for name in ("network", "F"))
+    return _texts(network, _indicator(memberships.toarray().argmax(axis=1)))
 
 
 def zipped_gml(path: Path) -> Texts:
@@ -54,32 +52,30 @@ def zipped_gml(path: Path) -> Texts:
         names = [name for name in archive.namelist() if name.endswith(".gml") and "/" not in name]
         if len(names) != 1:
             raise FileFormatError(path, f"one .gml file is expected in it, there are {len(names)}")
-        text = archive.read(names[0]).decode()
-    return _texts(_adjacency(_gml_numbers(text, "node", "id"), text))
+        lists = Lists(str(path), archive.read(names[0]).decode())
+    return _texts(_adjacency(_numbers(lists.nodes, "id"), lists))
 
 
 def gml_communities(path: Path) -> Texts:
     """GML: nodes by the integer in their `label`, labelled by `community`."""
-    text = path.read_text()
-    numbers, communities = (_gml_numbers(text, "node", key) for key in ("label", "community"))
+    lists = Lists(str(path), path.read_text())
+    numbers, communities = (_numbers(lists.nodes, key) for key in ("label", "community"))
     labels = np.empty_like(communities)
     labels[numbers] = communities
-    return _texts(_adjacency(numbers, text), _indicator(labels))
+    return _texts(_adjacency(numbers, lists), _indicator(labels))
 
 
-def _gml_numbers(text: str, kind: str, key: str) -> NDArray[np.int64]:
-    """The integer `key`, in quotes or not, of all nodes or edges."""
-    blocks = re.findall(rf"\b{kind}\s*\[([^\]]*)\]", text)
-    found = (re.search(rf'\b{key}\s+"?(\d+)"?\s', block) for block in blocks)
-    return np.array([int(match[1]) if match else -1 for match in found], np.int64)
+def _numbers(lists: list[tuple[int, dict[str, str]]], key: str) -> NDArray[np.int64]:
+    """The integer `key`, in quotes or not, of all nodes or edges of a GML text."""
+    return np.array([int(record.get(key, "-1").strip('"')) for _, record in lists], np.int64)
 
 
-def _adjacency(numbers: NDArray[np.int64], text: str) -> Any:
+def _adjacency(numbers: NDArray[np.int64], lists: Lists) -> Any:
     """Adjacency of a GML text whose k-th node is to have `numbers[k]`."""
-    ids = _gml_numbers(text, "node", "id")
+    ids = _numbers(lists.nodes, "id")
     order = np.argsort(ids)
     ends = [
-        numbers[order[np.searchsorted(ids, _gml_numbers(text, "edge", key), sorter=order)]]
+        numbers[order[np.searchsorted(ids, _numbers(lists.edges, key), sorter=order)]]
         for key in ("source", "target")
     ]
     return scipy.sparse.csr_array((np.ones(len(ends[0])), tuple(ends)), shape=(len(ids),) * 2)

@@ -1,0 +1,81 @@
+"""The file formats of a graph, one reader and one writer each, by the suffixes they go by.
+
+A reader gets a path and how to read, and returns `Edges`; a writer gets a graph and an open binary file. No
+reader believes a declared number before it has compared it with what is there, and none executes anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from kernelne import _tokens
+from kernelne._graph_formats import adjlist, arrow, edgelist, gml, graphml, mat, matrix_market, metis, pajek
+from kernelne._graph_formats.parts import Edges, Options
+from kernelne.errors import FileFormatError, ParameterError
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
+
+__all__ = ["FORMATS", "Edges", "Format", "Options", "find_format"]
+
+
+def _nothing(graph: Graph) -> list[str]:
+    return []
+
+
+class Format(NamedTuple):
+    """How to read and to write a format, and what of a graph it would lose.
+
+    is_text: also compressed, as .gz or .zst; is_edge_list: has columns to be told of, and names no more
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[str, Options], Edges]
+    write: Callable[[Graph, BinaryIO], None]
+    losses: Callable[[Graph], list[str]] = _nothing
+    is_text: bool = True
+    is_edge_list: bool = False
+
+
+_TABS, _COMMAS = partial(edgelist.write, separator="\t"), partial(edgelist.write, separator=",")
+
+FORMATS = (
+    Format("edge list", (".txt", ".tsv"), edgelist.read, _TABS, edgelist.losses, is_edge_list=True),
+    Format("CSV edge list", (".csv",), edgelist.read, _COMMAS, edgelist.losses, is_edge_list=True),
+    Format("edge list", (".edges", ".edgelist"), edgelist.read, _TABS, edgelist.losses, is_edge_list=True),
+    Format("GraphML", (".graphml",), graphml.read, graphml.write),
+    Format("GML", (".gml",), gml.read, gml.write),
+    Format("Pajek", (".net",), pajek.read, pajek.write),
+    Format("adjacency list", (".adjlist",), adjlist.read, adjlist.write, adjlist.losses),
+    Format("Matrix Market", (".mtx",), matrix_market.read, matrix_market.write, matrix_market.losses),
+    Format("METIS", (".metis", ".graph"), metis.read, metis.write, metis.losses),
+    Format("MATLAB", (".mat",), mat.read, mat.write, mat.losses, is_text=False),
+    Format("Parquet", (".parquet",), arrow.read_parquet, arrow.write_parquet, is_text=False),
+    Format("Arrow", (".arrow", ".feather"), arrow.read_ipc, arrow.write_ipc, is_text=False),
+)
+_BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
+
+
+def find_format(path: str | os.PathLike[str], name: str | None = None) -> tuple[Format, str | None]:
+    """The format of a file, by `name` (a suffix without its dot) or else its suffix, and its compression."""
+    file = Path(path).name.lower()
+    compression = _tokens.compression_of(file)
+    suffix = Path(Path(file).stem).suffix if compression else Path(file).suffix
+    if name is not None:
+        suffix = f".{name.lower().removeprefix('.')}"
+        if suffix not in _BY_SUFFIX:
+            raise ParameterError("format", name, f"known are {' '.join(s[1:] for s in _BY_SUFFIX)}")
+    found = _BY_SUFFIX.get(suffix)
+    if found is None:
+        texts = " ".join(s for s in _BY_SUFFIX if _BY_SUFFIX[s].is_text)
+        others = " ".join(s for s in _BY_SUFFIX if not _BY_SUFFIX[s].is_text)
+        known = f"{texts}, each also with .gz or .zst after it, and {others}"
+        raise FileFormatError(path, f"unknown suffix: known are {known}; or pass format= (--format)")
+    if compression and not found.is_text:
+        raise FileFormatError(path, f"{found.name} files are not compressed once more: unpack it first")
+    return found, compression

@@ -1,0 +1,140 @@
+"""MATLAB files (.mat) as the field ships its data: the adjacency `network`, and labels in `group`.
+
+Only these two are ever read, by name, and only if they are matrices of numbers; what a header declares is
+compared with the size of the file first, indices are checked before anything uses them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+from numpy.typing import NDArray
+
+from kernelne._csr import half
+from kernelne._graph_formats.parts import Edges, Options, are_numbered, column
+from kernelne._inputs import check_input
+from kernelne.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
+
+_KINDS = {
+    "sparse",
+    "double",
+    "single",
+    "logical",
+    *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)),
+}
+_RATIO = 1032  # the most that zlib, by which matrices are packed, makes of a byte
+_DIRECTED = "directed"
+
+
+def read(path: str, options: Options) -> Edges:
+    """Nodes are 0 … n - 1; a symmetric matrix is undirected, unless the file or the options tell."""
+    matrix = read_matrix(path, "network")
+    n, n_columns = matrix.shape
+    if n != n_columns or not n:
+        raise FileFormatError(path, f"'network' should be square, its shape is {matrix.shape}")
+    entries = scipy.sparse.coo_array(matrix)
+    rows, columns = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    values = entries.data.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(bad):
+        place = f"{rows[bad[0]] + 1}, {columns[bad[0]] + 1}"
+        told = f"'network'({place}) is {values[bad[0]]}: weights must be finite and not negative"
+        raise FileFormatError(path, told)
+    present = values != 0
+    rows, columns, values = rows[present], columns[present], values[present]
+    weights = None if (values == 1).all() else values
+    directed = options.directed
+    if directed is None and _DIRECTED in variables(path):
+        directed = bool(np.any(read_matrix(path, _DIRECTED).toarray()))
+    if directed is not True:
+        kept = half(rows, columns, weights, n)
+        if not isinstance(kept, int):
+            rows, columns, weights = rows[kept], columns[kept], None if weights is None else weights[kept]
+        elif directed is False:
+            place = f"'network'({rows[kept] + 1}, {columns[kept] + 1})"
+            raise FileFormatError(path, f"{place} has no mirror image, though edges should be undirected")
+        directed = isinstance(kept, int)
+    nodes, sources, targets = (column(pa.array(ids)) for ids in (np.arange(n), rows, columns))
+    return Edges(nodes, sources, targets, weights, directed)
+
+
+def read_groups(path: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Rows of nodes and their classes from `group`: an indicator (n, K), or a class number for each node."""
+    groups = read_matrix(path, "group")
+    if 1 in groups.shape:
+        classes = groups.toarray().ravel()
+        if (classes != np.floor(classes)).any():
+            raise FileFormatError(path, f"'group' should hold integers, shape {groups.shape}")
+        return np.arange(len(classes)), classes.astype(np.int64)
+    groups.eliminate_zeros()
+    pairs = scipy.sparse.coo_array(groups)
+    return pairs.row.astype(np.int64), pairs.col.astype(np.int64)
+
+
+def variables(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and kind of the variables of a file."""
+    import scipy.io
+
+    check_input(path)
+    try:
+        found = scipy.io.whosmat(path, appendmat=False)
+    except NotImplementedError:
+        raise FileFormatError(path, "is of version 7.3 (HDF5): save it in MATLAB with -v7") from None
+    except Exception as error:  # a damaged file raises anything, from struct.error to TypeError
+        raise _damaged(path, error) from error
+    return {name: (tuple(shape), kind) for name, shape, kind in found}
+
+
+def read_matrix(path: str, name: str) -> Any:
+    """The variable `name`, a csc_array of numbers whose indices are right."""
+    import scipy.io
+
+    there = variables(path)
+    if name not in there:
+        raise FileFormatError(path, f"no variable {name!r} in it, there are: {', '.join(there) or 'none'}")
+    shape, kind = there[name]
+    if kind not in _KINDS or len(shape) != 2 or min(shape) < 0:
+        raise FileFormatError(path, f"{name!r} should be a matrix of numbers, it is {kind} of shape {shape}")
+    declared = 4 * shape[1] if kind == "sparse" else math.prod(shape)
+    if declared > _RATIO * os.path.getsize(path):
+        raise FileFormatError(path, f"{name!r} declares the shape {shape}, for which the file is too small")
+    try:
+        found = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
+        if scipy.sparse.issparse(found):
+            found.check_format(full_check=True)
+        matrix = scipy.sparse.csc_array(found)
+        if matrix.dtype.kind not in "biuf":
+            raise ValueError(f"{name!r} should hold real numbers, not {matrix.dtype}")
+        matrix.sum_duplicates()
+    except Exception as error:  # as above
+        raise _damaged(path, error) from error
+    return matrix
+
+
+def _damaged(path: str, error: Exception) -> FileFormatError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return FileFormatError(path, f"not a readable MATLAB file: {reason}")
+
+
+def losses(graph: Graph) -> list[str]:
+    """What the file would not hold."""
+    return [] if are_numbered(graph) else ["node ids (they would become 0, 1, 2 …)"]
+
+
+def write(graph: Graph, out: BinaryIO) -> None:
+    """`network`, and `directed`, which tells a directed graph that is symmetric from an undirected one."""
+    import scipy.io
+
+    content = {
+        "network": scipy.sparse.csc_array(graph.to_scipy(), dtype=np.float64),
+        _DIRECTED: graph.directed,
+    }
+    scipy.io.savemat(out, content, do_compression=True)

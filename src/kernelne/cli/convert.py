@@ -1,0 +1,118 @@
+"""`kernelne convert`: graphs and embeddings from one format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import STANDARD_INPUT, check_files, given_graph, is_dataset, told
+from kernelne.cli.options import READING, OverwriteOption, QuietOption, default_of, takes
+from kernelne.cli.output import begin, say
+from kernelne.errors import InputError, ParameterError
+
+
+@takes(READING)
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="A graph, as other commands take it (- is standard input), or an embedding.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", help="File to write; its suffix is its format.", show_default=False),
+    ],
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Write even what OUT cannot hold all of: the rest is lost.")
+    ] = False,
+    overwrite: OverwriteOption = False,
+    quiet: QuietOption = False,
+    **given: Any,
+) -> None:
+    """Convert a graph, or an embedding, from one file format to another."""
+    from kernelne._files import check_output
+
+    check_files(output, source, given["nodes"])
+    if _is_embedding(source, output):
+        _convert_embedding(Path(source), output, lossy, overwrite, given)
+    else:
+        from kernelne._graph_formats import find_format
+        from kernelne.io import check_lossless, write_graph
+
+        find_format(output)
+        check_output(output, overwrite)
+        graph = given_graph(source, given)
+        if not lossy:
+            check_lossless(graph, output)
+        if not quiet:
+            say(told(graph))
+        begin()
+        write_graph(graph, output, overwrite=overwrite, lossy=lossy)
+        if graph.directed and find_format(output)[0].is_edge_list and not quiet:
+            say("note: the file does not tell that its edges are directed: read it with --directed")
+    if not quiet:
+        print(output)
+
+
+def _convert_embedding(
+    source: Path, output: Path, lossy: bool, overwrite: bool, given: dict[str, Any]
+) -> None:
+    from kernelne.embedding import Embedding, check_ids, check_save, lost_in
+
+    for name, value in given.items():
+        if value != default_of(READING[name]):
+            remedy = f"says how to read a graph, and {source} is an embedding"
+            raise ParameterError("--" + name.replace("_", "-"), value, remedy)
+    check_save(output, overwrite)
+    embedding = Embedding.load(source)
+    check_ids(embedding.nodes, output)
+    lost = lost_in(embedding, output)
+    if lost and not lossy:
+        raise InputError(
+            f"{output}: {output.suffix} would lose {' and '.join(lost)}: write .safetensors, or --lossy"
+        )
+    begin()
+    embedding.save(output, overwrite=overwrite)
+
+
+def _is_embedding(source: str, output: Path) -> bool:
+    """Whether IN and OUT are embeddings: a suffix that only one kind has tells, else what IN starts with."""
+    if source == STANDARD_INPUT or is_dataset(source):
+        return False
+    kinds = [_kinds(Path(source)), _kinds(output)]
+    if {"graph"} in kinds and {"embedding"} in kinds:
+        raise InputError(f"{source} and {output}: one is a graph, the other an embedding")
+    if {"graph"} in kinds or {"embedding"} in kinds:
+        return {"embedding"} in kinds
+    suffix = Path(source).suffix.lower()
+    if suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        from kernelne._formats import DAMAGE
+
+        try:
+            with open(source, "rb") as file:
+                return {"id", "vector"} <= set(pq.read_schema(file).names)
+        except (OSError, *DAMAGE):  # told by who reads it
+            return False
+    with open(source, "rb") as file:
+        return suffix == ".csv" and file.read(8).removeprefix(b"\xef\xbb\xbf").startswith(b"id,0")
+
+
+def _kinds(path: Path) -> set[str]:
+    """What a file may be by its suffix."""
+    from kernelne._graph_formats import find_format
+    from kernelne.embedding import formats
+    from kernelne.errors import FileFormatError
+
+    kinds = {"embedding"} if path.suffix.lower() in formats() else set()
+    try:
+        find_format(path)
+    except FileFormatError:
+        return kinds
+    return kinds | {"graph"}
