@@ -3,7 +3,8 @@
     python benchmarks/neighbours.py [--nodes 100000] [--dim 128] [--queries 2000] [--repeats 1]
 
 Three tables of vectors: Gaussian clusters, drawn; and trained, the embeddings of a graph with groups and of a
-power-law graph without, which has next to no structure and is the hardest. Recall is against the exact search, whose time is beside it; both by cosine and by Euclidean distance.
+power-law graph without, which has next to no structure and is the hardest. Recall is against the exact
+search, whose time is beside it; both by cosine and by Euclidean distance.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Embedding:
 
     def __contains__(self, node: object) -> bool:
         try:
-            return bool(self._positions(node_array([node]))[0] >= 0)
+            return bool(self.find([node])[0] >= 0)
         except InputError:  # unhashable: cannot be an id
             return False
 
@@ -147,11 +147,28 @@ class Embedding:
         """
         many = isinstance(ids, list) or (hasattr(ids, "__array__") and np.ndim(ids) > 0)
         keys = node_array(ids if many else [ids])
-        rows = self._positions(keys)
+        rows = self.find(keys)
         if (rows < 0).any():
             node = keys.tolist()[int(np.argmax(rows < 0))]
             raise unknown_node(f"no node {node!r} in this embedding", node, self.nodes)
         return rows if many else int(rows[0])
+
+    def find(self, ids: Any) -> NDArray[np.int64]:
+        """The rows (m,) int64 of a list or an array of m ids, -1 for those that are not there."""
+        keys = node_array(ids)
+        if isinstance(self._lookup, dict):
+            return find_rows(self._lookup, keys.tolist())
+        rows = np.full(len(keys), -1, dtype=np.int64)
+        if keys.dtype == object:  # something among them is no integer of ours
+            fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
+            whole = np.fromiter(fits, bool, len(keys))
+            rows[whole] = self.find(keys[whole].astype(np.int64))
+            return rows
+        places = np.searchsorted(self.nodes, keys, sorter=self._lookup).clip(max=len(self) - 1)
+        candidates = places if self._lookup is None else self._lookup[places]
+        known = self.nodes[candidates] == keys
+        rows[known] = candidates[known]
+        return rows
 
     def neighbours(self, query: Any, k: int = 10, *, exact: bool = False, metric: str = "cosine") -> Any:
         """The k nearest nodes of a node or of a vector, the nearest first: a list of (id, score).
@@ -273,22 +290,6 @@ class Embedding:
             raise _damaged(path, error) from error
         except _formats.DAMAGE as error:
             raise _damaged(path, error) from error
-
-    def _positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
-        """The row of each key, -1 for those that are not there."""
-        if isinstance(self._lookup, dict):
-            return find_rows(self._lookup, keys.tolist())
-        rows = np.full(len(keys), -1, dtype=np.int64)
-        if keys.dtype == object:  # something among them is no integer of ours
-            fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
-            whole = np.fromiter(fits, bool, len(keys))
-            rows[whole] = self._positions(keys[whole].astype(np.int64))
-            return rows
-        places = np.searchsorted(self.nodes, keys, sorter=self._lookup).clip(max=len(self) - 1)
-        candidates = places if self._lookup is None else self._lookup[places]
-        known = self.nodes[candidates] == keys
-        rows[known] = candidates[known]
-        return rows
 
 
 def _is_vector(query: Any) -> bool:
