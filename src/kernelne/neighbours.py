@@ -32,8 +32,12 @@ _QUERIES = 2**8
 #: Squared lengths between which products in float32 neither vanish nor overflow.
 _SHORTEST, _LONGEST = 1e-30, 1e30
 
-#: Settings of the index, by which at least 95 % of the ten nearest are found: benchmarks/neighbours.py.
-_CONNECTIVITY, _EXPANSION_ADD, _EXPANSION_SEARCH = 32, 200, 200
+#: Settings of the index, by metric: benchmarks/neighbours.py has what they find. By distance it takes more, as
+#: short vectors are near to all.
+_SETTINGS = {
+    "cosine": {"connectivity": 32, "expansion_add": 200, "expansion_search": 300},
+    "euclidean": {"connectivity": 64, "expansion_add": 400, "expansion_search": 400},
+}
 _FORMAT = "kernelne neighbour index 1"
 
 Rows = NDArray[np.int64]
@@ -59,10 +63,8 @@ class NeighbourIndex:
             ndim=vectors.shape[1],
             metric={"cosine": "cos", "euclidean": "l2sq"}[metric],
             dtype="f32",
-            connectivity=_CONNECTIVITY,
-            expansion_add=_EXPANSION_ADD,
-            expansion_search=_EXPANSION_SEARCH,
             enable_key_lookups=False,
+            **_SETTINGS[metric],
         )
         self._index.add(np.arange(len(vectors)), vectors, threads=n_threads or 0)
 
@@ -114,12 +116,7 @@ class NeighbourIndex:
             raise FileFormatError(path, f"is an index by {facts.get('metric')}, not by {metric}")
         if facts.get("vectors") != (fingerprint := _hash(vectors)):
             raise FileFormatError(path, "is the index of other vectors: build it anew")
-        index = library.Index.restore(
-            content.tobytes(),
-            expansion_add=_EXPANSION_ADD,
-            expansion_search=_EXPANSION_SEARCH,
-            enable_key_lookups=False,
-        )
+        index = library.Index.restore(content.tobytes(), enable_key_lookups=False, **_SETTINGS[metric])
         if index is None or len(index) != len(vectors) or index.ndim != vectors.shape[1]:
             raise FileFormatError(path, "the index of neighbours is damaged: build it anew")
         made = cls.__new__(cls)

@@ -174,7 +174,10 @@ SeedOption = Annotated[
 ]
 
 # Those of parameters that the library, too, knows by these names; p and q are also names in random graphs.
-_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters", "methods", "metric"} - {"p", "q"}
+_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters", "methods", "metric", "layout"} - {
+    "p",
+    "q",
+}
 
 
 def option_of(parameter: str) -> str:
