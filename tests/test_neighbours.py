@@ -235,7 +235,7 @@ def test_index_file(tmp_path, clustered):
     clustered._indexes.clear()
 
 
-def test_stale_and_damaged_index_files_are_refused(tmp_path, clustered):
+def test_stale_and_damaged_index_files_are_refused(tmp_path, clustered, monkeypatch):
     pytest.importorskip("usearch")
     path = tmp_path / "vectors.npz"
     file = clustered.save_index(path)
@@ -253,6 +253,10 @@ def test_stale_and_damaged_index_files_are_refused(tmp_path, clustered):
     Embedding(np.eye(2), [0, 1]).save(tmp_path / "a.safetensors")
     file.write_bytes((tmp_path / "a.safetensors").read_bytes())
     with pytest.raises(FileFormatError, match="not an index of neighbours"):
+        clustered.load_index(path)
+    file.write_bytes(whole)
+    monkeypatch.setitem(neighbours._SETTINGS["cosine"], "connectivity", 4)
+    with pytest.raises(FileFormatError, match="other settings"):
         clustered.load_index(path)
     assert clustered._indexes == {}
 

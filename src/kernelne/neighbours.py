@@ -7,6 +7,7 @@ vectors come in the order of their rows.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from itertools import pairwise
@@ -32,8 +33,8 @@ _QUERIES = 2**8
 #: Squared lengths between which products in float32 neither vanish nor overflow.
 _SHORTEST, _LONGEST = 1e-30, 1e30
 
-#: Settings of the index, by metric: benchmarks/neighbours.py has what they find. By distance it takes more, as
-#: short vectors are near to all.
+#: Settings of the index, by metric: benchmarks/neighbours.py has what they find. By distance it takes more,
+#: as short vectors are near to all.
 _SETTINGS = {
     "cosine": {"connectivity": 32, "expansion_add": 200, "expansion_search": 300},
     "euclidean": {"connectivity": 64, "expansion_add": 400, "expansion_search": 400},
@@ -88,6 +89,7 @@ class NeighbourIndex:
             "metric": self.metric,
             "vectors": self.vectors_hash,
             "content": _hash(content),
+            "settings": json.dumps(_SETTINGS[self.metric]),
         }
         with atomic_output(path, overwrite) as temporary:
             temporary.write_bytes(save({"index": content}, facts))
@@ -114,6 +116,8 @@ class NeighbourIndex:
             raise FileFormatError(path, "the index of neighbours is damaged: build it anew")
         if facts.get("metric") != metric:
             raise FileFormatError(path, f"is an index by {facts.get('metric')}, not by {metric}")
+        if facts.get("settings") != json.dumps(_SETTINGS[metric]):
+            raise FileFormatError(path, "the index of neighbours has other settings: build it anew")
         if facts.get("vectors") != (fingerprint := _hash(vectors)):
             raise FileFormatError(path, "is the index of other vectors: build it anew")
         index = library.Index.restore(content.tobytes(), enable_key_lookups=False, **_SETTINGS[metric])

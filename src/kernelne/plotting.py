@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +36,15 @@ COLOURS = (
 )  # fmt: skip
 _MARKERS = "o^sD"  # after ten classes the colours come again in another shape
 _MOST_CLASSES = len(COLOURS) * len(_MARKERS)
-_NAMED_ON_MAP = 20  # classes whose names stand on the map, too
+#: Names stand on the map, too, of so many classes at most, and among so many nodes at least.
+_NAMED_ON_MAP, _NODES_NAMED = 20, 200
+_LEGEND_ROWS = 24
+_OTHER: dict[str, Any] = {"color": "#717581", "marker": "o"}
 _MOST_EDGES = 20_000
 _MOST_VECTORS = 5_000  # points beyond which a .svg or .pdf holds them as a picture
 _DPI = 160
-_WIDTH, _HEIGHT = 9.0, 7.2
+_HEIGHT = 7.2  # inches, and as wide; the legend is beside it
+_LONGEST_NAME, _LONGEST_ON_MAP = 30, 18
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def plot_map(
     classes = None if labels is None else _Classes(labels, embedding.nodes)
     segments = None if graph is None else _edges(graph, embedding, seed)
     places = layout_nodes(embedding.vectors, layout, seed, progress=progress)
-    figure = new_figure(_WIDTH if classes is not None else _HEIGHT, _HEIGHT)
+    figure = new_figure(_HEIGHT + (0.0 if classes is None else classes.width), _HEIGHT)
     figure.set_facecolor(theme.paper)
     axes: Any = figure.add_subplot()
     axes.set_facecolor(theme.paper)
@@ -144,11 +149,15 @@ class _Classes:
         order = np.append(np.sort(frequent), len(counts))  # shown in the order of names, "other" last
         place = np.append(np.argsort(np.argsort(frequent)), len(frequent))
         self.names = [*map(str, labels.classes[order[:-1]].tolist())]
-        if (rank[counts > 0] == len(frequent)).any():
-            self.names.append(f"other ({n_classes - len(frequent)})")
+        if n_shown < n_classes:
+            self.names.append(f"other ({n_classes - n_shown})")
+        self.looks = [*map(_look, range(n_shown)), _OTHER]
         self.first, self.second = np.full((2, len(nodes)), -1)
         self.first[rows] = place[first]
         self.second[rows] = np.where(second < 0, -1, place[second])
+        self.n_columns = -(-(len(self.names) + bool((self.first < 0).any())) // _LEGEND_ROWS)
+        longest = min(max(map(len, self.names)), _LONGEST_NAME)
+        self.width = self.n_columns * (0.7 + 0.09 * longest)  # inches of the legend, about
 
 
 def _draw_classes(
@@ -162,21 +171,20 @@ def _draw_classes(
     several = classes.second >= 0
     for number, name in enumerate(classes.names):
         mine = classes.first == number
-        look = _look(number)
-        label = _plain(name)
-        _scatter(axes, places[mine & ~several], raster, n, **look, label=label)
+        look = classes.looks[number]
+        _scatter(axes, places[mine & ~several], raster, n, **look, label=_plain(name, _LONGEST_NAME))
         for other in np.unique(classes.second[mine & several]):
             both = mine & (classes.second == other)
-            rim = {"edgecolors": _look(int(other))["color"], "linewidths": 0.35 * np.sqrt(_size(n))}
+            rim = {"edgecolors": classes.looks[other]["color"], "linewidths": 0.35 * np.sqrt(_size(n))}
             _scatter(axes, places[both], raster, n, **look, **rim)
     legend = axes.legend(
         loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, labelcolor=theme.ink, fontsize=10,
-        ncols=-(-len(classes.names) // 24), handletextpad=0.3, borderaxespad=0.5, labelspacing=0.6,
+        ncols=classes.n_columns, handletextpad=0.3, borderaxespad=0.5, labelspacing=0.6,
     )  # fmt: skip
     for handle in legend.legend_handles:
         handle.set_sizes([46])
         handle.set_alpha(1)
-    if 1 < len(classes.names) <= _NAMED_ON_MAP:
+    if 1 < len(classes.names) <= _NAMED_ON_MAP and n >= _NODES_NAMED and not several.any():
         _name_on_map(axes, places, classes, theme)
 
 
@@ -186,15 +194,12 @@ def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, them
 
     for number, name in enumerate(classes.names):
         mine = places[classes.first == number]
-        if not len(mine):
-            continue
         middle = np.median(mine, axis=0)
         x, y = mine[np.square(mine - middle).sum(axis=1).argmin()].tolist()
-        short = name if len(name) <= 18 else name[:17] + "…"
         halo = withStroke(linewidth=3.5, foreground=theme.paper)
         axes.annotate(
-            _plain(short), (x, y), ha="center", va="center", weight="bold", fontsize=13, color=theme.ink,
-            zorder=5, path_effects=[halo],
+            _plain(name, _LONGEST_ON_MAP), (x, y), ha="center", va="center", weight="bold", fontsize=13,
+            color=theme.ink, zorder=5, path_effects=[halo],
         )  # fmt: skip
 
 
@@ -209,6 +214,7 @@ def _scatter(
 
 
 def _look(number: int) -> dict[str, Any]:
+    """How a class is drawn."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": _MARKERS[number // len(COLOURS) % len(_MARKERS)],
@@ -244,17 +250,24 @@ def _draw_edges(
     axes.add_collection(lines)
 
 
-def _plain(text: str) -> str:
-    """Text that matplotlib takes for no formula, and a legend for no name to hide."""
-    shown = text.replace("$", r"\$")
+def _plain(text: str, longest: int = 200) -> str:
+    """Text, cut if it is long, that matplotlib takes for no formula, and a legend for no name to hide."""
+    shown = (text if len(text) <= longest else text[: longest - 1] + "…").replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
 
 
 def _save(figure: Any, path: PathLike, kind: str, overwrite: bool) -> None:
     import matplotlib
 
-    # Names of what an SVG holds are random otherwise.
-    with matplotlib.rc_context({"svg.hashsalt": "kernelne"}), atomic_output(path, overwrite) as temporary:
-        figure.savefig(
-            temporary, format=kind[1:], dpi=_DPI, facecolor=figure.get_facecolor(), metadata=FORMATS[kind]
-        )
+    options: dict[str, Any] = {"format": kind[1:], "dpi": _DPI, "metadata": FORMATS[kind]}
+    with atomic_output(path, overwrite) as temporary, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with matplotlib.rc_context({"svg.hashsalt": "kernelne"}):  # names within an SVG are random otherwise
+            figure.savefig(temporary, facecolor=figure.get_facecolor(), **options)
+    # Of missing signs there is one for each, each time.
+    told = {
+        "the font has no signs for some characters: boxes stand for them" if "Glyph" in text else text
+        for text in (str(warning.message) for warning in caught)
+    }
+    for text in sorted(told):
+        warnings.warn(text, stacklevel=3)
