@@ -258,7 +258,7 @@ class _Search:
 
     def _in_full(self, query: Scores, skip: int) -> tuple[Rows, Scores]:
         """The k nearest rows of one query, all of them compared in float64."""
-        parts = _parts(len(self.vectors), max(_BLOCK // self.vectors.shape[1], 1))
+        parts = _parts(len(self.vectors), max(_BLOCK // 4 // self.vectors.shape[1], 1))
         closeness = np.concatenate([_closeness(query, self.vectors[part], self.metric) for part in parts])
         if skip >= 0:
             closeness[skip] = -np.inf
