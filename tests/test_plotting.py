@@ -92,6 +92,15 @@ def test_classes_have_colours_and_names(groups, tmp_path, drawn):
     assert box.x1 <= figure.bbox.x1
 
 
+def test_long_titles_are_broken(groups, tmp_path, drawn):
+    plot_map(groups[0], tmp_path / "a.png", title="every good boy does fine " * 6)
+    (figure,) = drawn
+    figure.canvas.draw()
+    extent = figure.axes[0]._left_title.get_window_extent()
+    assert figure.axes[0].get_title("left").count("\n") == 2
+    assert extent.x1 <= figure.bbox.x1
+
+
 def test_nodes_without_a_label_are_grey_and_strangers_left_out(groups, tmp_path, drawn):
     embedding, _ = groups
     some = Labels.from_values(["n0", "n1", "who"], ["b", "a", "a"])

@@ -180,6 +180,16 @@ def test_ctrl_c_keeps_the_best(planted):
     assert "–" in str(found)
 
 
+def test_what_cannot_be_tested_is_kept(planted, monkeypatch):
+    def fail(self, estimator):
+        raise MemoryError
+
+    monkeypatch.setattr(tuning._Labels, "test", fail)
+    with pytest.warns(UserWarning, match="not tested: MemoryError"):
+        found = tune_embedding(planted.graph, planted.labels, n_trials=2, fixed=FAST)
+    assert (found.test_best, found.test_default, found.interrupted) == (None, None, False)
+
+
 def test_ctrl_c_before_the_default_is_done(planted, monkeypatch):
     def press(self, estimator):
         raise KeyboardInterrupt

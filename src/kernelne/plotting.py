@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ _MOST_EDGES = 20_000
 _MOST_VECTORS = 5_000  # points beyond which a .svg or .pdf holds them as a picture
 _DPI = 160
 _HEIGHT = 7.2  # inches, and as wide; the legend is beside it
-_LONGEST_NAME, _LONGEST_ON_MAP = 30, 18
+_LONGEST_NAME, _LONGEST_ON_MAP, _TITLE_LINE = 30, 18, 64  # characters
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def plot_map(
     axes.set_aspect("equal", adjustable="datalim")
     shown = f"{len(embedding):,} nodes" if title is None else title
     if shown:
-        axes.set_title(_plain(shown), color=theme.ink, fontsize=14, loc="left", pad=10)
+        lines = "\n".join(textwrap.wrap(_plain(shown), _TITLE_LINE))
+        axes.set_title(lines, color=theme.ink, fontsize=14, loc="left", pad=10)
     _save(figure, path, kind, overwrite)
 
 

@@ -72,7 +72,7 @@ class Tuning:
     measure       "micro-F1" or "AUC"
     trials        all, in order; the first is the default
     best          the one with the highest validation score, the earliest of several
-    test_best     score of the best on what was kept apart from all choosing; None: interrupted before
+    test_best     score of the best on what was kept apart from all choosing; None: not tested
     test_default  likewise, of the default
     seed          of the splits and of every training run
     interrupted   by Ctrl-C
@@ -205,6 +205,9 @@ def _tested(found: Tuning, search: _Search) -> Tuning:
         scores = {n: search.fit_and(search.task.test, trial) for n, trial in finalists.items()}
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
+    except (KernelneError, MemoryError) as error:  # what was found is worth keeping
+        warnings.warn(f"not tested: {str(error) or type(error).__name__}", stacklevel=3)
+        return found
     return replace(found, test_default=scores[0], test_best=scores[found.best.number])
 
 
