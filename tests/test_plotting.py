@@ -92,6 +92,13 @@ def test_classes_have_colours_and_names(groups, tmp_path, drawn):
     assert box.x1 <= figure.bbox.x1
 
 
+def test_places_found_before(groups, tmp_path, drawn):
+    places = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+    plot_map(groups[0], tmp_path / "a.png", layout=places)
+    (found,) = points(drawn[0]).values()
+    assert (found == places).all()
+
+
 def test_long_titles_are_broken(groups, tmp_path, drawn):
     plot_map(groups[0], tmp_path / "a.png", title="every good boy does fine " * 6)
     (figure,) = drawn
@@ -204,6 +211,8 @@ def test_bad_arguments(groups, tmp_path, monkeypatch):
         ((embedding.vectors, tmp_path / "a.png"), {}, "not an Embedding"),
         ((embedding, tmp_path / "a.png"), {"layout": "spiral"}, "layout='spiral'"),
         ((embedding, tmp_path / "a.png"), {"random_state": -1}, "random_state"),
+        ((embedding, tmp_path / "a.png"), {"layout": np.zeros((7, 2))}, "shape (7, 2)"),
+        ((embedding, tmp_path / "a.png"), {"layout": np.full((300, 2), np.nan)}, "places (300, 2)"),
     ):
         with pytest.raises((InputError, ParameterError), match=re.escape(words)):
             plot_map(*arguments, **options)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import re
 import warnings
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,10 @@ LAYOUTS = ("auto", "pca", "tsne", "umap")
 TSNE_UP_TO = 10_000
 #: Fewer nodes than this have no neighbourhoods to keep: they are laid out by PCA.
 _FEW = 5
-_ITERATIONS = 750
+_ITERATIONS = 500
+#: Up to this many nodes t-SNE runs on one thread, in seconds: on a busy machine several mostly wait for each
+#: other, at every one of its iterations, and take many times as long.
+_ONE_THREAD = 2_000
 
 
 def layout_nodes(
@@ -42,18 +45,24 @@ def layout_nodes(
     check_layout(method)
     seed = check_seed(random_state)
     table = check_vectors(vectors)
-    if method == "auto":
-        if table.shape[1] == 2:
-            return np.array(table, np.float32)
-        method = "tsne" if len(table) <= TSNE_UP_TO else "pca"
+    method = chosen_method(len(table), table.shape[1], method)
+    if method == "none":
+        return np.array(table, np.float32)
     flat = _principal_plane(table)
     spread = flat.std(axis=0, dtype=np.float64)
-    if method == "pca" or len(table) < _FEW or not spread.all():
+    if method == "pca" or not spread.all():
         return flat
     start = flat / np.float32(spread[0])
     if method == "umap":
         return _umap(table, start, seed)
     return _tsne(table, start, seed, progress)
+
+
+def chosen_method(n: int, dim: int, method: str) -> str:
+    """What `layout_nodes` makes of a method for n vectors of `dim` columns; "none": they are the places."""
+    if method == "auto":
+        method = "none" if dim == 2 else "tsne" if n <= TSNE_UP_TO else "pca"
+    return "pca" if method in ("tsne", "umap") and n < _FEW else method
 
 
 def check_layout(method: Any) -> None:
@@ -83,6 +92,7 @@ def _tsne(
     table: NDArray[Any], start: NDArray[np.float32], seed: int, progress: Progress
 ) -> NDArray[np.float32]:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     model = TSNE(
         perplexity=min(30.0, (len(table) - 1) / 3),
@@ -92,7 +102,8 @@ def _tsne(
         n_jobs=-1,
         verbose=2,
     )
-    with reporting(progress, "t-SNE", "iterations") as report, contextlib.redirect_stdout(_Reader(report)):
+    threads = threadpool_limits(1 if len(table) <= _ONE_THREAD else None, user_api="openmp")
+    with threads, reporting(progress, "t-SNE", "iterations") as report, redirect_stdout(_Reader(report)):
         flat: NDArray[np.float32] = model.fit_transform(table).astype(np.float32)
     return flat
 

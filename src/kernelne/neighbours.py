@@ -205,7 +205,7 @@ class _Search:
             if self.fits and largest < _LONGEST and not exact[lengths**2 < _SHORTEST].any():
                 candidates, least = self._candidates(queries, lengths, skip)
                 rows[:], closeness[:] = self._rank(exact, candidates)
-                sure = self._reached(closeness[:, -1], lengths) > least
+                sure = self._above(closeness[:, -1], lengths, least)
             else:
                 sure = np.zeros(len(queries), bool)
         for i in np.flatnonzero(~sure):
@@ -215,16 +215,13 @@ class _Search:
     def _candidates(
         self, queries: NDArray[np.float32], lengths: Scores, skip: Rows | None
     ) -> tuple[Rows, Scores]:
-        """Rows (m, candidates) that are nearest in float32, and what no other row can be above (m,)."""
+        """Rows (m, candidates) that are nearest in float32, and what no other is above there (m,)."""
         m, n, c = len(queries), len(self.vectors), self.n_candidates
         if self.metric == "cosine":
             scale = np.divide(1.0, lengths, out=np.zeros(m), where=lengths > 0)[:, None]
             factors = (queries * scale).astype(np.float32)
-            reach = np.ones(m)
         else:
             factors = 2 * queries
-            longest = float(np.sqrt(self.squares.max()))
-            reach = 2 * lengths * longest + longest**2
         pool = np.full((m, c), -1), np.full((m, c), -np.inf, np.float32)
         # The first block holds all candidates: others are only compared with the least of those.
         bounds = [0, *range(min(n, max(_FIRST_ROWS, c)), n, _BLOCK_ROWS), n]
@@ -240,14 +237,20 @@ class _Search:
             pool = _merge(pool, near, start)
         rows, values = pool
         rows = np.where(values > -np.inf, rows, -1)
-        if c == n:
-            return rows, np.full(m, -np.inf)
-        rounding = 2 * (self.vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)
-        return rows, values.min(axis=1) + rounding * reach
+        return rows, values.min(axis=1).astype(np.float64) if c < n else np.full(m, -np.inf)
 
-    def _reached(self, closeness: Scores, lengths: Scores) -> Scores:
-        """Closeness as `_candidates` measures it."""
-        return closeness if self.metric == "cosine" else lengths**2 - closeness**2
+    def _above(self, closeness: Scores, lengths: Scores, least: Scores) -> NDArray[np.bool_]:
+        """Whether that closeness (m,) is above what rounding can have hidden among rows of at most `least`.
+
+        By distance they are measured by 2x·q − |x|². Any x that is as near is no longer than the query and
+        the distance together.
+        """
+        rounding = (self.vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)
+        if self.metric == "cosine":
+            return np.greater(closeness, least + rounding)
+        longest = lengths - closeness
+        reach = 2 * lengths * longest + longest**2
+        return np.greater(lengths**2 - closeness**2, least + rounding * reach)
 
     def _rank(self, queries: Scores, candidates: Rows) -> tuple[Rows, Scores]:
         """The k nearest of each row of candidates, -1 being none, and their closeness."""

@@ -66,7 +66,7 @@ def plot_map(
     labels: Labels | None = None,
     *,
     graph: Any = None,
-    layout: str = "auto",
+    layout: str | NDArray[np.float32] = "auto",
     title: str | None = None,
     dark: bool = False,
     random_state: int = 0,
@@ -80,12 +80,16 @@ def plot_map(
         Labels of nodes that the embedding lacks are left out.
     graph: whatever `fit` takes; its edges are drawn lightly, 20,000 of them at random if there are more.
         Edges of nodes that the embedding lacks are left out.
-    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed.
+    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or places (n, 2)
+        that it has found before.
     title: above the map; None: the number of nodes. "" for none.
     dark: light on dark.
     """
     kind = check_map(path, overwrite)
-    check_layout(layout)
+    if isinstance(layout, str):
+        check_layout(layout)
+    elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
+        raise InputError(f"layout: shape {np.shape(layout)}: give its name, or places ({len(embedding)}, 2)")
     seed = check_seed(random_state)
     if not isinstance(embedding, Embedding):
         raise InputError(
@@ -94,7 +98,9 @@ def plot_map(
     theme = _DARK if dark else _LIGHT
     classes = None if labels is None else _Classes(labels, embedding.nodes)
     segments = None if graph is None else _edges(graph, embedding, seed)
-    places = layout_nodes(embedding.vectors, layout, seed, progress=progress)
+    places = layout
+    if isinstance(places, str):
+        places = layout_nodes(embedding.vectors, places, seed, progress=progress)
     figure = new_figure(_HEIGHT + (0.0 if classes is None else classes.width), _HEIGHT)
     figure.set_facecolor(theme.paper)
     axes: Any = figure.add_subplot()
