@@ -246,11 +246,12 @@ class _Search:
         the distance together.
         """
         rounding = (self.vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)
-        if self.metric == "cosine":
-            return np.greater(closeness, least + rounding)
-        longest = lengths - closeness
-        reach = 2 * lengths * longest + longest**2
-        return np.greater(lengths**2 - closeness**2, least + rounding * reach)
+        reach: Scores | float = 1.0
+        if self.metric == "euclidean":
+            longest = lengths - closeness
+            closeness, reach = lengths**2 - closeness**2, 2 * lengths * longest + longest**2
+        above: NDArray[np.bool_] = closeness > least + rounding * reach
+        return above
 
     def _rank(self, queries: Scores, candidates: Rows) -> tuple[Rows, Scores]:
         """The k nearest of each row of candidates, -1 being none, and their closeness."""
