@@ -80,21 +80,21 @@ def plot_map(
         Labels of nodes that the embedding lacks are left out.
     graph: whatever `fit` takes; its edges are drawn lightly, 20,000 of them at random if there are more.
         Edges of nodes that the embedding lacks are left out.
-    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or places (n, 2)
-        that it has found before.
+    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or places
+        (n, 2) that it has found before.
     title: above the map; None: the number of nodes. "" for none.
     dark: light on dark.
     """
     kind = check_map(path, overwrite)
+    if not isinstance(embedding, Embedding):
+        raise InputError(
+            f"embedding: a {type(embedding).__name__}, not an Embedding: Embedding(vectors, nodes)"
+        )
     if isinstance(layout, str):
         check_layout(layout)
     elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
         raise InputError(f"layout: shape {np.shape(layout)}: give its name, or places ({len(embedding)}, 2)")
     seed = check_seed(random_state)
-    if not isinstance(embedding, Embedding):
-        raise InputError(
-            f"embedding: a {type(embedding).__name__}, not an Embedding: Embedding(vectors, nodes)"
-        )
     theme = _DARK if dark else _LIGHT
     classes = None if labels is None else _Classes(labels, embedding.nodes)
     segments = None if graph is None else _edges(graph, embedding, seed)
