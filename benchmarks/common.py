@@ -19,7 +19,18 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = ("kernelne", "numpy", "numba", "scipy", "pyarrow", "gensim", "pecanpy", "ensmallen", "embiggen")
+PACKAGES = (
+    "kernelne",
+    "numpy",
+    "numba",
+    "scipy",
+    "pyarrow",
+    "usearch",
+    "gensim",
+    "pecanpy",
+    "ensmallen",
+    "embiggen",
+)
 _THREADS = ("NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 

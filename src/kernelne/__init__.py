@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from kernelne.io import read_graph, write_graph
     from kernelne.labels import Labels, read_labels
     from kernelne.link_predictor import LinkPredictor
+    from kernelne.node_vectors import NodeVectors
+    from kernelne.plotting import plot_map
+    from kernelne.tuning import tune_embedding
 
 __all__ = [
     "DivergenceError",
@@ -47,6 +50,7 @@ __all__ = [
     "LinkPredictor",
     "MKernelNE",
     "MissingDependencyError",
+    "NodeVectors",
     "OutputError",
     "ParameterError",
     "UnknownNodeError",
@@ -56,10 +60,12 @@ __all__ = [
     "compare_methods",
     "load_dataset",
     "louvain",
+    "plot_map",
     "read_graph",
     "read_labels",
     "score_links",
     "split_links",
+    "tune_embedding",
     "write_graph",
 ]
 
@@ -70,15 +76,18 @@ _HOMES = {
     "Labels": "labels",
     "LinkPredictor": "link_predictor",
     "MKernelNE": "estimators",
+    "NodeVectors": "node_vectors",
     "classify_nodes": "evaluation.classification",
     "cluster_nodes": "evaluation.clustering",
     "compare_methods": "comparison",
     "load_dataset": "datasets",
     "louvain": "evaluation.communities",
+    "plot_map": "plotting",
     "read_graph": "io",
     "read_labels": "labels",
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
+    "tune_embedding": "tuning",
     "write_graph": "io",
 }
 

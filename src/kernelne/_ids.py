@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError, UnknownNodeError
 
 _INT32_MAX = 2**31 - 1
-_HINT_FROM = 10_000  # ids compared with an unknown one: enough for a hint, and never slow
+_HINT_FROM = 1_000  # ids compared with an unknown one: enough for a hint, and never slow
+_HINT_PIECES = 24  # pairs of letters by which these are found
 
 
 def node_array(given: Any) -> NDArray[Any]:
@@ -173,11 +174,29 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
         gaps = np.abs(nodes.astype(np.float64) - within)
         nearest = np.argpartition(gaps, min(2, len(gaps) - 1))[:3]
         return [int(nodes[row]) for row in nearest[np.argsort(gaps[nearest], kind="stable")]]
-    # difflib is slow: let it see a bounded number of ids of about the same length.
-    text = str(node)
-    written = ((str(known), known) for known in nodes)
-    alike = dict(islice((pair for pair in written if abs(len(pair[0]) - len(text)) <= 2), _HINT_FROM))
-    return [alike[match] for match in difflib.get_close_matches(text, alike, n=3)]
+    text = str(node).lower()
+    known = _likely(text, nodes)
+    matches = difflib.get_close_matches(text, dict.fromkeys(str(k).lower() for k in known), n=3)
+    return [next(k for k in known if str(k).lower() == match) for match in matches]
+
+
+def _likely(text: str, nodes: NDArray[Any]) -> list[Any]:
+    """A bounded number of ids for difflib, which is slow: those that share most pairs of letters."""
+    ids = id_column(nodes)
+    if ids is None:
+        return list(islice((node for node in nodes if abs(len(str(node)) - len(text)) <= 2), _HINT_FROM))
+    pieces = [text[i : i + 2] for i in range(max(len(text) - 1, 1))]
+    some = np.unique(np.linspace(0, len(pieces) - 1, _HINT_PIECES).round().astype(int))
+    lower = pc.utf8_lower(ids)
+    shared = -np.abs(pc.utf8_length(lower).to_numpy() - len(text)) / 2.0  # and are about as long
+    for piece in {pieces[i] for i in some}:
+        shared += pc.match_substring(lower, piece).to_numpy(zero_copy_only=False)
+    best = (
+        np.argpartition(-shared, _HINT_FROM)[:_HINT_FROM]
+        if len(nodes) > _HINT_FROM
+        else np.arange(len(nodes))
+    )
+    return list(nodes[best[np.argsort(-shared[best], kind="stable")]])
 
 
 def code_dtype(n_nodes: int) -> type[np.signedinteger[Any]]:

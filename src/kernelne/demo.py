@@ -8,52 +8,27 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernelne._figures import new_figure
-from kernelne._files import atomic_output, check_output
+from kernelne._files import check_output
 from kernelne.datasets.small import digits
 from kernelne.embedding import check_save
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.io import write_graph
+from kernelne.plotting import check_map, plot_map
 
 _SEED = 0
 
 
-def draw_map(
-    vectors: NDArray[np.float32], labels: NDArray[np.int64], title: str, path: Path, overwrite: bool
-) -> None:
-    """A 2-D map of the vectors (t-SNE) as a PNG, coloured by label."""
-    from sklearn.manifold import TSNE
-
-    flat = TSNE(init="pca", random_state=_SEED, max_iter=500, n_jobs=-1).fit_transform(vectors)
-    figure = new_figure(8, 7)
-    axes: Any = figure.add_subplot()
-    for label in np.unique(labels):
-        chosen = flat[labels == label]
-        axes.scatter(*chosen.T, s=7, color=f"C{label}", linewidths=0)
-        axes.annotate(
-            str(label), np.median(chosen, axis=0), fontsize=18, weight="bold", ha="center", va="center",
-            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": f"C{label}", "alpha": 0.85},
-        )  # fmt: skip
-    axes.set(title=title, xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
-    with atomic_output(path, overwrite) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
-
-
 def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: None) -> None:
     """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
-    new_figure(8, 7)  # if it is missing, say so before the work
     folder.mkdir(parents=True, exist_ok=True)
     edges, vectors, picture = folder / "digits.edges", folder / "digits.safetensors", folder / "digits.png"
     check_output(edges, overwrite)
     check_save(vectors, overwrite)
-    check_output(picture, overwrite)
+    check_map(picture, overwrite)
     begin()
     start = time.perf_counter()
     print("Graph      1,797 handwritten digits, each linked to its 10 nearest neighbours …", flush=True)
@@ -73,15 +48,11 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     f1 = scores.micro_f1
     print(f"           {f1.mean():.3f} ± {f1.std():.3f}, majority class {majority:.3f}")
     print("Map        drawing …", flush=True)
-    draw_map(
-        model.embedding_,
-        truth,
-        "Handwritten digits, embedded by MKernelNE from links alone",
-        picture,
-        overwrite,
-    )
+    embedding = model.to_embedding()
+    title = "Handwritten digits, embedded by MKernelNE from links alone"
+    plot_map(embedding, picture, labels, title=title, random_state=_SEED, overwrite=overwrite)
     write_graph(graph, edges, overwrite)
-    model.to_embedding().save(vectors, overwrite)
+    embedding.save(vectors, overwrite)
     print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
     for path in (edges, vectors, picture):
         print(f"             {path}")

@@ -20,6 +20,7 @@ from kernelne._files import PathLike, atomic_output, check_output
 from kernelne._ids import find_rows, node_array, unknown_node
 from kernelne._inputs import check_input
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError
+from kernelne.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
 
 Vectors = NDArray[np.float32]
 
@@ -84,6 +85,7 @@ class Embedding:
     kernels: tuple[tuple[str, float], ...] | None = None
     coefficients: NDArray[np.float64] | None = None
     _lookup: dict[Any, int] | NDArray[np.int64] | None = field(init=False)
+    _indexes: dict[str, NeighbourIndex] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         vectors = _numbers("vectors", self.vectors, np.float32, 2)
@@ -138,7 +140,7 @@ class Embedding:
 
     def __contains__(self, node: object) -> bool:
         try:
-            return bool(self._positions(node_array([node]))[0] >= 0)
+            return bool(self.find([node])[0] >= 0)
         except InputError:  # unhashable: cannot be an id
             return False
 
@@ -154,11 +156,84 @@ class Embedding:
         """
         many = isinstance(ids, list) or (hasattr(ids, "__array__") and np.ndim(ids) > 0)
         keys = node_array(ids if many else [ids])
-        rows = self._positions(keys)
+        rows = self.find(keys)
         if (rows < 0).any():
             node = keys.tolist()[int(np.argmax(rows < 0))]
             raise unknown_node(f"no node {node!r} in this embedding", node, self.nodes)
         return rows if many else int(rows[0])
+
+    def find(self, ids: Any) -> NDArray[np.int64]:
+        """The rows (m,) int64 of a list or an array of m ids, -1 for those that are not there."""
+        keys = node_array(ids)
+        if isinstance(self._lookup, dict):
+            return find_rows(self._lookup, keys.tolist())
+        rows = np.full(len(keys), -1, dtype=np.int64)
+        if keys.dtype == object:  # something among them is no integer of ours
+            fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
+            whole = np.fromiter(fits, bool, len(keys))
+            rows[whole] = self.find(keys[whole].astype(np.int64))
+            return rows
+        places = np.searchsorted(self.nodes, keys, sorter=self._lookup).clip(max=len(self) - 1)
+        candidates = places if self._lookup is None else self._lookup[places]
+        known = self.nodes[candidates] == keys
+        rows[known] = candidates[known]
+        return rows
+
+    def neighbours(self, query: Any, k: int = 10, *, exact: bool = False, metric: str = "cosine") -> Any:
+        """The k nearest nodes of a node or of a vector, the nearest first: a list of (id, score).
+
+        query   an id, whose node is not among its own neighbours, or an array (d,) of floats; or many: a list
+                or an array of ids, or an array (m, d), for which Neighbours come back: ids (m, k) and scores
+                (m, k) float64. `embedding.neighbours(embedding.nodes)` is those of all nodes
+        metric  "cosine": scores are similarities, from 1 down to -1, and 0 for vectors of zeros;
+                "euclidean": distances, from 0 up, what the kernels are functions of
+        exact   False: by the index, which may miss some, if `build_index` or `load_index` has brought one for
+                this metric; otherwise, and if True, by comparing with all vectors
+
+        Where fewer than k nodes are there, fewer come back; of equal scores the first row comes first.
+        """
+        index = None if exact else self._indexes.get(metric)
+        if hasattr(query, "__array__") and (np.ndim(query) == 2 or _is_vector(query)):
+            queries = _numbers("query", query, np.float32, np.ndim(query))
+            check_query(queries, self.dim)
+            many = queries.ndim == 2
+            rows, scores = nearest(self.vectors, k, metric, queries=np.atleast_2d(queries), index=index)
+        else:
+            own = self.index_of(query)
+            many = not isinstance(own, int)
+            rows, scores = nearest(self.vectors, k, metric, own=np.atleast_1d(own), index=index)
+        if many:
+            return Neighbours(self.nodes[rows], scores)
+        return list(zip(self.nodes[rows[0]].tolist(), scores[0].tolist(), strict=True))
+
+    def build_index(self, metric: str = "cosine", n_threads: int | None = None) -> None:
+        """Build an index that makes `neighbours` by this metric fast and approximate (kernelne[search]).
+
+        With several threads two builds differ a little. Build it anew after changing the vectors.
+        """
+        self._indexes[metric] = NeighbourIndex(self.vectors, metric, n_threads)
+
+    def save_index(self, path: PathLike, metric: str = "cosine", overwrite: bool = False) -> Path:
+        """Save the index, built if need be, beside the embedding's file `path`; the name of its own file."""
+        file = index_path(path, metric)
+        if metric not in self._indexes:
+            self.build_index(metric)
+        self._indexes[metric].save(file, overwrite)
+        return file
+
+    def load_index(self, path: PathLike, metric: str = "cosine") -> None:
+        """Load the index that `save_index` wrote beside the embedding's file `path`.
+
+        Raises FileNotFoundError if there is none, FileFormatError if it is damaged or of other vectors.
+        """
+        self._indexes[metric] = NeighbourIndex.load(index_path(path, metric), self.vectors, metric)
+
+    def __deepcopy__(self, memo: Any) -> Embedding:
+        # Nothing of it changes, and scikit-learn copies every parameter of every estimator it clones.
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_indexes": {}}  # an index can be built anew; a process pool needs none
 
     def __repr__(self) -> str:
         model = self.provenance.get("model")
@@ -284,21 +359,9 @@ class Embedding:
             raise MissingDependencyError("torch", "gpu") from None
         return torch.from_numpy(self.vectors.copy())
 
-    def _positions(self, keys: NDArray[Any]) -> NDArray[np.int64]:
-        """The row of each key, -1 for those that are not there."""
-        if isinstance(self._lookup, dict):
-            return find_rows(self._lookup, keys.tolist())
-        rows = np.full(len(keys), -1, dtype=np.int64)
-        if keys.dtype == object:  # something among them is no integer of ours
-            fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
-            whole = np.fromiter(fits, bool, len(keys))
-            rows[whole] = self._positions(keys[whole].astype(np.int64))
-            return rows
-        places = np.searchsorted(self.nodes, keys, sorter=self._lookup).clip(max=len(self) - 1)
-        candidates = places if self._lookup is None else self._lookup[places]
-        known = self.nodes[candidates] == keys
-        rows[known] = candidates[known]
-        return rows
+
+def _is_vector(query: Any) -> bool:
+    return np.ndim(query) == 1 and np.asarray(query).dtype.kind == "f"
 
 
 def _files_of(path: PathLike) -> list[Path]:

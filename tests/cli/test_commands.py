@@ -27,7 +27,10 @@ def test_help_names_every_command_and_no_arguments_show_it(kernelne, tmp_path):
             "cluster",
             "links",
             "recommend",
+            "similar",
+            "plot",
             "compare",
+            "tune",
             "demo",
             "datasets",
         ]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelne.cli.inputs import check_files, given_dataset, given_graph, is_dataset, matched_labels, told
+from kernelne.cli.inputs import check_files, given_graph, own_labels, told
 from kernelne.cli.options import (
     LABELS,
     MODEL,
@@ -15,6 +15,7 @@ from kernelne.cli.options import (
     GraphArgument,
     JsonOption,
     OverwriteOption,
+    OwnLabelsOption,
     QuietOption,
     SeedOption,
     SkipOption,
@@ -25,22 +26,12 @@ from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
     from kernelne.comparison import MethodResult
-    from kernelne.graph import Graph
-    from kernelne.labels import Labels
 
 
 @takes(READING, LABELS, {name: MODEL[name] for name in ("dim", "n_threads")})
 def compare(
     graph: GraphArgument,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            metavar="LABELS",
-            help="Lines of a node and its label, commas between several labels; or the name of a dataset.",
-            show_default="those of the dataset, if GRAPH is one",
-        ),
-    ] = None,
+    labels: OwnLabelsOption = None,
     links: Annotated[
         bool, typer.Option("--links", help="Predict hidden links, even where there are labels.")
     ] = False,
@@ -72,7 +63,7 @@ def compare(
     if output is not None:
         _check_plot(output, overwrite)
     loaded = given_graph(graph, given)
-    known = None if links else _labels(graph, labels, given, loaded, skip_unknown)
+    known = None if links else own_labels(graph, labels, given, loaded, skip_unknown)
     if not quiet:
         say(told(loaded))
         scored_by = "hidden links" if known is None else repr(known).strip("<>")
@@ -113,18 +104,6 @@ def _check_plot(output: Path, overwrite: bool) -> None:
         raise ParameterError("--output", str(output), "must end in .png or .svg")
     check_output(output, overwrite)
     new_figure(1, 1)
-
-
-def _labels(
-    graph: str, labels: str | None, given: dict[str, Any], loaded: Graph, skip_unknown: bool
-) -> Labels | None:
-    """The labels that were given, else those of the dataset, if any."""
-    from kernelne.labels import Labels
-
-    if labels is None:
-        return given_dataset(graph).labels if is_dataset(graph) else None
-    rows, truth = matched_labels(labels, given, "for_nodes", loaded.nodes, skip_unknown)
-    return Labels(loaded.nodes[rows], range(truth.shape[1]), truth)
 
 
 def _say_row(result: MethodResult) -> None:

@@ -10,6 +10,7 @@ import typer
 from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, matched_labels
 from kernelne.cli.options import (
     LABELS,
+    LABELS_HELP,
     READING,
     EmbeddingArgument,
     JsonOption,
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _SHARES = "1,5,10,50,90"
-_LABELS = "Lines of a node and its label, commas between several labels; or the name of a dataset."
 
 
 @takes(LABELS)
 def classify(
     embedding: EmbeddingArgument,
-    labels: Annotated[str, typer.Argument(metavar="LABELS", help=_LABELS, show_default=False)],
+    labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS_HELP, show_default=False)],
     train_sizes: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +119,7 @@ def cluster(
         ),
     ] = None,
     labels: Annotated[
-        str | None, typer.Option("--labels", metavar="LABELS", help=f"Compare with these. {_LABELS}")
+        str | None, typer.Option("--labels", metavar="LABELS", help=f"Compare with these. {LABELS_HELP}")
     ] = None,
     graph: Annotated[
         str | None,

@@ -194,6 +194,18 @@ def matched_labels(
     return rows, truth
 
 
+def own_labels(
+    graph: str, labels: str | None, given: dict[str, Any], loaded: Graph, skip_unknown: bool
+) -> Labels | None:
+    """The labels that were given, else those of the dataset that the graph is, if any."""
+    from kernelne.labels import Labels
+
+    if labels is None:
+        return given_dataset(graph).labels if is_dataset(graph) else None
+    rows, truth = matched_labels(labels, given, "for_nodes", loaded.nodes, skip_unknown)
+    return Labels(loaded.nodes[rows], range(truth.shape[1]), truth)
+
+
 def check_same_nodes(embedding: Embedding, graph: Graph, vectors: Path, edges: str) -> None:
     """Raise unless the embedding of the file `vectors` and the graph of `edges` have the same nodes."""
     import numpy as np

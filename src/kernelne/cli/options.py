@@ -163,6 +163,18 @@ EmbeddingArgument = Annotated[
     Path,
     typer.Argument(metavar="EMBEDDING", help="File that `kernelne embed` wrote.", show_default=False),
 ]
+LABELS_HELP = "Lines of a node and its label, commas between several labels; or the name of a dataset."
+LabelsOption = Annotated[str | None, typer.Option("--labels", metavar="LABELS", help=LABELS_HELP)]
+#: Labels where the graph may be a dataset that has some.
+OwnLabelsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="LABELS",
+        help=LABELS_HELP,
+        show_default="those of the dataset, if GRAPH is one",
+    ),
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress, nothing but results.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
@@ -175,7 +187,10 @@ SeedOption = Annotated[
 ]
 
 # Those of parameters that the library, too, knows by these names; p and q are also names in random graphs.
-_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters", "methods"} - {"p", "q"}
+_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters", "methods", "metric", "layout"} - {
+    "p",
+    "q",
+}
 
 
 def option_of(parameter: str) -> str:

@@ -1,0 +1,132 @@
+"""`kernelne similar`: the nodes whose vectors are nearest to those of a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, given_labels, given_node
+from kernelne.cli.options import (
+    LABELS,
+    EmbeddingArgument,
+    JsonOption,
+    LabelsOption,
+    QuietOption,
+    takes,
+)
+from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.errors import FileFormatError, MissingDependencyError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kernelne.embedding import Embedding
+    from kernelne.labels import Labels
+
+
+@takes(LABELS)
+def similar(
+    embedding: EmbeddingArgument,
+    nodes: Annotated[
+        list[str], typer.Argument(metavar="NODE...", help="Ids of one node or several.", show_default=False)
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many for each.")] = 10,
+    metric: Annotated[
+        str, typer.Option("--metric", help="cosine, or euclidean: what the kernels are functions of.")
+    ] = "cosine",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Compare with all vectors, even where there is an index.")
+    ] = False,
+    index: Annotated[
+        bool,
+        typer.Option(
+            "--index",
+            help=r"Save an index beside EMBEDDING, unless it is there, to search faster and approximately "
+            r"(needs kernelne\[search]).",
+        ),
+    ] = False,
+    labels: LabelsOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """The nodes most similar to a node, by their vectors."""
+    from kernelne.embedding import Embedding
+    from kernelne.neighbours import METRICS, check_metric
+
+    check_metric(metric)
+    if exact and index:
+        raise ParameterError("--index", index, "with --exact no index is used: give one of the two")
+    check_files(None, embedding, labels)
+    loaded = Embedding.load(embedding)
+    wanted = [given_node(text, loaded.nodes) for text in nodes]
+    loaded.index_of(wanted)
+    known = None if labels is None else given_labels(labels, given)
+    indexed = not exact and _bring_index(loaded, embedding, metric, index, quiet)
+    begin()
+    ids, scores = loaded.neighbours(wanted, k, exact=exact, metric=metric)
+    tags = None if known is None else _tags(known, ids)
+    found = [
+        (node, list(zip(row, values, strict=True)))
+        for node, row, values in zip(wanted, ids.tolist(), scores.tolist(), strict=True)
+    ]
+    score = METRICS[metric]
+    if as_json:
+        listed = [
+            {
+                "node": node,
+                "neighbours": [
+                    {"node": i, score: s} | ({} if tags is None else {"labels": tags.get(i, [])})
+                    for i, s in pairs
+                ],
+            }
+            for node, pairs in found
+        ]
+        print_json({"metric": metric, "exact": not indexed, "similar": listed})
+        return
+    columns = ["to"] * (len(wanted) > 1) + ["node"] + ["label"] * (tags is not None) + [score]
+    cells = {
+        (node, i): {"to": str(node), "node": str(i), "label": _join(tags, i), score: f"{s:.4f}"}
+        for node, pairs in found
+        for i, s in pairs
+    }
+    print_table(columns, [[row[name] for name in columns] for row in cells.values()], text=["node", "label"])
+
+
+def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, quiet: bool) -> bool:
+    """Have the embedding use the index beside its file, made anew if it does not fit and is wanted."""
+    from kernelne.neighbours import index_path
+
+    if index_path(path, metric).exists():
+        try:
+            embedding.load_index(path, metric)
+            return True
+        except (FileFormatError, MissingDependencyError) as error:
+            if not wanted:
+                remedy = " (--index renews it)" if isinstance(error, FileFormatError) else ""
+                say(f"warning: searched exactly, without the index: {error}{remedy}")
+    if wanted:
+        if not quiet:
+            say(f"Indexing {len(embedding):,} nodes × {embedding.dim} …")
+        begin()
+        embedding.save_index(path, metric, overwrite=True)
+    return wanted
+
+
+def _tags(labels: Labels, ids: NDArray[Any]) -> dict[Any, list[Any]]:
+    """The labels of those among the ids that have some."""
+    import numpy as np
+
+    shown = np.array(list(dict.fromkeys(ids.ravel().tolist())), ids.dtype)
+    rows, table = labels.for_nodes(shown, unknown="skip")
+    names = labels.classes.tolist()
+    return {
+        node: [names[j] for j in row.nonzero()[0]]
+        for node, row in zip(shown[rows].tolist(), table, strict=True)
+    }
+
+
+def _join(tags: dict[Any, list[Any]] | None, node: Any) -> str:
+    return ", ".join(map(str, (tags or {}).get(node, [])))

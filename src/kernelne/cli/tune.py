@@ -1,0 +1,175 @@
+"""`kernelne tune`: the parameters that do best on a graph, and the command that embeds with them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, given_graph, own_labels, told
+from kernelne.cli.options import (
+    LABELS,
+    MODEL,
+    READING,
+    GraphArgument,
+    JsonOption,
+    OverwriteOption,
+    OwnLabelsOption,
+    QuietOption,
+    SeedOption,
+    SkipOption,
+    default_of,
+    takes,
+)
+from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.errors import InputError, ParameterError
+
+#: Options that keep a parameter as it is given instead of searching it.
+_FIXED = {
+    name: MODEL[name] for name in ("dim", "window", "p", "q", "walks_per_node", "walk_length", "n_threads")
+}
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+
+
+@takes(READING, LABELS, _FIXED)
+def tune(
+    graph: GraphArgument,
+    labels: OwnLabelsOption = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="Do best at predicting hidden links, even where there are labels.")
+    ] = False,
+    time: Annotated[
+        str | None,
+        typer.Option("--time", help="How long to search at most, as 90s, 5m or 1h30m.", show_default="5m"),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials", min=1, help="How many embeddings to train at most.", show_default="as time allows"
+        ),
+    ] = None,
+    train_size: Annotated[
+        float, typer.Option("--train-size", help="Labels: share of the nodes to train on, in percent.")
+    ] = 50.0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help="Where to write all trials: .json"),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    random_state: SeedOption = 0,
+    skip_unknown: SkipOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """Search for the parameters that do best on a graph: at telling labels, or at predicting links.
+
+    Options of the model that are given stay as given. A fifth of the labels or links is kept apart, and only
+    the default and the best are tested on it. Ctrl-C ends the search and keeps the best so far.
+    """
+    from kernelne._files import check_output
+    from kernelne.tuning import Trial, tune_embedding
+
+    if links and labels is not None:
+        raise ParameterError("--labels", labels, "with --links no labels are used: give one of the two")
+    seconds = None if time is None else _parse_time(time)
+    if not 0 < train_size < 100:
+        raise ParameterError("--train-size", train_size, "must be a percent above 0 and below 100")
+    check_files(output, graph, labels, given["nodes"])
+    if output is not None:
+        if output.suffix.lower() != ".json":
+            raise ParameterError("--output", str(output), "must end in .json")
+        check_output(output, overwrite)
+    loaded = given_graph(graph, given)
+    known = None if links else own_labels(graph, labels, given, loaded, skip_unknown)
+    if known is None and not links:
+        raise InputError("best at what? give --labels, or --links to predict hidden links")
+    if not quiet:
+        say(told(loaded))
+    fixed = {name: given[name] for name in _FIXED if given[name] is not None}
+
+    def tell(trial: Trial, best: Trial, left: float) -> None:
+        begin()
+        if not quiet:
+            say(_line(trial, best, left))
+
+    found = tune_embedding(
+        loaded, known, n_trials=trials, seconds=seconds, train_size=train_size / 100, fixed=fixed,
+        random_state=random_state, progress=tell, training_progress=False if quiet else None,
+    )  # fmt: skip
+    if found.interrupted:
+        say("interrupted: the best so far")
+    command = embed_command(graph, given, found.estimator())
+    facts = found.to_dict() | {"command": command}
+    if output is not None:
+        from kernelne._files import atomic_output
+
+        with atomic_output(output, overwrite) as temporary:
+            temporary.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        print_json(facts)
+        return
+    columns, rows = found.table()
+    print_table(columns[:-1], [row[:-1] for row in rows])
+    print(command)
+
+
+def embed_command(graph: str, given: dict[str, Any], estimator: Any) -> str:
+    """The command line that embeds a graph, read as `given` says, by this estimator; ready for a shell."""
+    options = [f"--output={_stem(graph)}.safetensors"]
+    options += [_option(n, given[n]) for n, kind in READING.items() if given[n] != default_of(kind)]
+    if type(estimator).__name__ == "KernelNE":
+        options.append("--model=kernelne")
+    plain = type(estimator)().get_params()
+    options += [_option(n, v) for n, v in estimator.get_params().items() if n in MODEL and v != plain[n]]
+    # What starts with a dash is no option but a name.
+    names = [*options, "--", graph] if graph.startswith("-") else [graph, *options]
+    return shlex.join(["kernelne", "embed", *names])
+
+
+def _option(name: str, value: Any) -> str:
+    """An option of `kernelne embed` in one word."""
+    option = "--" + name.replace("_", "-")
+    if value is False:
+        return "--unweighted" if name == "weighted" else option.replace("--", "--no-", 1)
+    if value is True:
+        return option
+    if name == "kernels":
+        value = ",".join(f"{kernel}:{sigma}" for kernel, sigma in value)
+    return f"{option}={value}"
+
+
+def _stem(graph: str) -> str:
+    """The name of the graph without folder, suffixes and parameters."""
+    name = Path(graph).name.partition(":")[0].partition(".")[0]
+    return re.sub(r"[^\w-]", "_", name) or "vectors"
+
+
+def _line(trial: Any, best: Any, left: float) -> str:
+    """How a trial did, in a line."""
+    score = f"failed: {trial.error}" if trial.score is None else f"{trial.score:.4f}"
+    eta = "" if math.isnan(left) else f", about {_duration(left)} left"
+    return f"trial {trial.number + 1}: {score} (best {best.score:.4f}{eta})  {trial}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _parse_time(text: str) -> float:
+    """90, 90s, 5m, 1h30m → seconds."""
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip().lower())
+    seconds = 0.0
+    if found:
+        seconds = sum(
+            float(part or 0) * unit for part, unit in zip(found.groups(), _UNITS.values(), strict=True)
+        )
+    if not seconds:
+        raise ParameterError("--time", text, "write hours, minutes and seconds as 90s, 5m or 1h30m")
+    return seconds

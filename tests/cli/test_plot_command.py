@@ -1,0 +1,47 @@
+"""`kernelne plot`: a map in a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.running import assert_refused
+
+pytest.importorskip("matplotlib")
+
+
+def test_map(kernelne, town, tmp_path):
+    args = ["plot", town / "town.npz", "--labels", town / "town.labels", "--graph", town / "town.edges"]
+    result = kernelne(*args, "-o", "map.svg", "--title", "Our town", "--layout", "pca", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "map.svg\n"
+    assert "60 nodes" in result.stderr
+    whole = (tmp_path / "map.svg").read_text()
+    assert "Our town" in whole
+    quiet = kernelne(*args, "-o", "dark.png", "--dark", "--quiet", "--seed", "3", cwd=tmp_path)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    again = kernelne(*args, "-o", "map.svg", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "--overwrite" in again.stderr
+    assert (tmp_path / "map.svg").read_text() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dark.png", "map.svg"]
+
+
+BAD = {
+    "-o out.jpg": ["--output='out.jpg'", ".png, .svg, .pdf"],
+    "-o no/out.png": ["no/out.png", "there is no folder"],
+    "": ["--output"],
+    "-o out.png --layout spiral": ["--layout='spiral'"],
+    "-o out.png --labels none.labels": ["none.labels", "no such file"],
+    "-o out.png --graph none.edges": ["none.edges", "no such file"],
+    "-o town.npz --overwrite": ["--output", "is the input"],
+}
+
+
+@pytest.mark.parametrize("options", BAD)
+def test_bad_options(kernelne, town, options):
+    assert_refused(kernelne("plot", "town.npz", *options.split(), "--quiet", cwd=town), town, *BAD[options])
+
+
+def test_labels_of_other_nodes(kernelne, town):
+    result = kernelne("plot", "town.npz", "-o", "out.png", "--labels", "karate", "--quiet", cwd=town)
+    assert_refused(result, town, "none of its 34 nodes are among these 60", code=1)
