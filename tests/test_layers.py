@@ -18,7 +18,7 @@ LAYERS = [
     {"errors", "_version", "_jit", "_checks"},
     {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
     {"_formats", "graph", "objective", "evaluation"},
-    {"embedding", "io", "labels", "walks"},
+    {"embedding", "io", "labels", "layout", "walks"},
     {"datasets"},
     {"training"},
     {"auto"},
