@@ -24,7 +24,7 @@ LAYERS = [
     {"auto"},
     {"estimators"},
     {"link_features", "link_predictor", "baselines"},
-    {"summary", "demo", "comparison", "_comparison_child"},
+    {"summary", "explorer", "demo", "comparison", "_comparison_child"},
     {"cli"},
     {"__main__"},
 ]

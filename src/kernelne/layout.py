@@ -42,18 +42,24 @@ def layout_nodes(
     check_layout(method)
     seed = check_seed(random_state)
     table = check_vectors(vectors)
-    if method == "auto":
-        if table.shape[1] == 2:
-            return np.array(table, np.float32)
-        method = "tsne" if len(table) <= TSNE_UP_TO else "pca"
+    method = chosen_method(*table.shape, method)
+    if method == "none":
+        return np.array(table, np.float32)
     flat = _principal_plane(table)
     spread = flat.std(axis=0, dtype=np.float64)
-    if method == "pca" or len(table) < _FEW or not spread.all():
+    if method == "pca" or not spread.all():
         return flat
     start = flat / np.float32(spread[0])
     if method == "umap":
         return _umap(table, start, seed)
     return _tsne(table, start, seed, progress)
+
+
+def chosen_method(n: int, dim: int, method: str) -> str:
+    """What `layout_nodes` makes of a method for n vectors of `dim` columns; "none": they are the places."""
+    if method == "auto":
+        method = "none" if dim == 2 else "tsne" if n <= TSNE_UP_TO else "pca"
+    return "pca" if method in ("tsne", "umap") and n < _FEW else method
 
 
 def check_layout(method: Any) -> None:

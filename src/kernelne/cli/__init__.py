@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelne._version import __version__
-from kernelne.cli import compare, datasets, demo, embed, evaluate, links
+from kernelne.cli import compare, datasets, demo, embed, evaluate, explore, links
 from kernelne.cli.options import option_of
 from kernelne.cli.output import Run, say
 from kernelne.errors import KernelneError, ParameterError
@@ -32,7 +32,7 @@ app = typer.Typer(
 )
 for _command in (
     embed.embed, embed.info, evaluate.classify, evaluate.cluster, links.links, links.recommend,
-    compare.compare, demo.demo,
+    compare.compare, explore.explore, demo.demo,
 ):  # fmt: skip
     app.command()(_command)
 app.add_typer(datasets.app)
