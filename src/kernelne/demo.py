@@ -19,22 +19,21 @@ from kernelne.datasets.small import digits
 from kernelne.embedding import check_save
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
+from kernelne.explorer import write_explorer
 from kernelne.io import write_graph
+from kernelne.layout import layout_nodes
 
 _SEED = 0
 
 
 def draw_map(
-    vectors: NDArray[np.float32], labels: NDArray[np.int64], title: str, path: Path, overwrite: bool
+    places: NDArray[np.float32], labels: NDArray[np.int64], title: str, path: Path, overwrite: bool
 ) -> None:
-    """A 2-D map of the vectors (t-SNE) as a PNG, coloured by label."""
-    from sklearn.manifold import TSNE
-
-    flat = TSNE(init="pca", random_state=_SEED, max_iter=500, n_jobs=-1).fit_transform(vectors)
+    """The places (n, 2) of nodes as a PNG, coloured by label."""
     figure = new_figure(8, 7)
     axes: Any = figure.add_subplot()
     for label in np.unique(labels):
-        chosen = flat[labels == label]
+        chosen = places[labels == label]
         axes.scatter(*chosen.T, s=7, color=f"C{label}", linewidths=0)
         axes.annotate(
             str(label), np.median(chosen, axis=0), fontsize=18, weight="bold", ha="center", va="center",
@@ -50,10 +49,11 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
     new_figure(8, 7)  # if it is missing, say so before the work
     folder.mkdir(parents=True, exist_ok=True)
-    edges, vectors, picture = folder / "digits.edges", folder / "digits.safetensors", folder / "digits.png"
-    check_output(edges, overwrite)
+    edges, vectors = folder / "digits.edges", folder / "digits.safetensors"
+    picture, page = folder / "digits.png", folder / "explore.html"
     check_save(vectors, overwrite)
-    check_output(picture, overwrite)
+    for path in (edges, picture, page):
+        check_output(path, overwrite)
     begin()
     start = time.perf_counter()
     print("Graph      1,797 handwritten digits, each linked to its 10 nearest neighbours …", flush=True)
@@ -73,21 +73,20 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     f1 = scores.micro_f1
     print(f"           {f1.mean():.3f} ± {f1.std():.3f}, majority class {majority:.3f}")
     print("Map        drawing …", flush=True)
-    draw_map(
-        model.embedding_,
-        truth,
-        "Handwritten digits, embedded by MKernelNE from links alone",
-        picture,
-        overwrite,
-    )
+    places = layout_nodes(model.embedding_, random_state=_SEED)
+    title = "Handwritten digits, embedded by MKernelNE from links alone"
+    draw_map(places, truth, title, picture, overwrite)
     write_graph(graph, edges, overwrite)
-    model.to_embedding().save(vectors, overwrite)
+    embedding = model.to_embedding()
+    embedding.save(vectors, overwrite)
+    write_explorer(page, embedding, graph, labels, layout=places, title=title, overwrite=overwrite)
     print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
-    for path in (edges, vectors, picture):
+    for path in (edges, vectors, picture, page):
         print(f"             {path}")
     found = shutil.which("kernelne")
     command = "kernelne" if found else os.path.relpath(sys.argv[0])
-    print(f"Next       {command} info {edges}")
+    print(f"Next       open {page} in a browser: the map to search, filter and select in")
+    print(f"           {command} info {edges}")
     print(f"           {command} embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg")
     if not found:
         print("           (without the path after: . .venv/bin/activate)")

@@ -101,7 +101,7 @@ class Labels:
 
     @property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(k,) and (k,) int64: of each label of a node, the positions in `nodes`, ascending, and `classes`."""
+        """(k,) and (k,) int64: of each label of a node, positions in `nodes`, ascending, and `classes`."""
         return self._owners.astype(np.int64), self._columns.astype(np.int64)
 
     def among(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], Labels]:

@@ -23,7 +23,7 @@ LAYOUTS = ("auto", "pca", "tsne", "umap")
 TSNE_UP_TO = 10_000
 #: Fewer nodes than this have no neighbourhoods to keep: they are laid out by PCA.
 _FEW = 5
-_ITERATIONS = 750
+_ITERATIONS = 500
 
 
 def layout_nodes(
@@ -42,7 +42,7 @@ def layout_nodes(
     check_layout(method)
     seed = check_seed(random_state)
     table = check_vectors(vectors)
-    method = chosen_method(*table.shape, method)
+    method = chosen_method(len(table), table.shape[1], method)
     if method == "none":
         return np.array(table, np.float32)
     flat = _principal_plane(table)

@@ -51,8 +51,8 @@ def explore(
         str,
         typer.Option(
             "--layout",
-            help=r"pca, tsne or umap (needs kernelne\[explore]); auto is t-SNE up to 10,000 nodes, PCA beyond, "
-            "and the vectors themselves if they have two columns.",
+            help=r"pca, tsne or umap (needs kernelne\[explore]); auto is t-SNE up to 10,000 nodes, PCA "
+            "beyond, and the vectors themselves if they have two columns.",
         ),
     ] = "auto",
     n_nearest: Annotated[

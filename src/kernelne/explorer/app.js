@@ -30,7 +30,7 @@ class App {
     };
     if (location.hash !== "#canvas") {
       try {
-        return new GlPoints(byId("points"), this.data.places, () => this.paint());
+        return new GlPoints(byId("points"), this.data.places, rest, () => this.paint());
       } catch {
         // A canvas that has once been asked for WebGL may give nothing else.
         byId("points").replaceWith(Object.assign(document.createElement("canvas"), { id: "points" }));
@@ -48,10 +48,9 @@ class App {
     const wide = tools.height > tools.width;
     const insets = { left: wide ? tools.right : 0, top: wide ? 0 : tools.bottom, bottom: Math.max(-covers, 0) };
     this.view.resize(width, height, Math.min(devicePixelRatio || 1, 2), insets);
-    for (const canvas of [byId("points"), this.canvas]) {
-      canvas.width = Math.round(width * this.view.ratio);
-      canvas.height = Math.round(height * this.view.ratio);
-    }
+    this.points.resize(this.view);
+    this.canvas.width = Math.round(width * this.view.ratio);
+    this.canvas.height = Math.round(height * this.view.ratio);
     this.moving = false;
     this.draw();
   }
@@ -119,11 +118,11 @@ class App {
   draw() {
     if (this.queued) return;
     this.queued = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((now) => {
       this.queued = false;
       const radius = this.view.radius(this.data.n);
-      this.points.draw(this.view, radius, this.ground, this.anyLit, this.moving);
-      const { focus, hover, selection, marks, anchors, colours } = this;
+      const { focus, hover, selection, marks, anchors, colours, ground, anyLit } = this;
+      this.points.draw(now, this.view, { radius, ground, anyLit }, this.moving);
       const cross = this.canvas.matches(":focus-visible");
       const drawn = (i) => this.isShown(i);
       this.overlay.draw({ focus, hover, selection, marks, anchors, radius, colours, drawn, cross });

@@ -110,7 +110,7 @@ class Shown:
         random_state: int,
         progress: Progress,
     ) -> Shown:
-        """Compute all of it, as `write_explorer` is asked to; what can be refused is refused before the work."""
+        """All of it, as `write_explorer` is asked for it; what can be refused is refused before the work."""
         nodes = Nodes(embedding, graph)
         seed = check_seed(random_state)
         n, dim = nodes.vectors.shape
@@ -154,7 +154,8 @@ def _in_square(places: NDArray[Any]) -> NDArray[np.float32]:
     wide = places.astype(np.float64)
     low, high = wide.min(axis=0), wide.max(axis=0)
     half = (high - low).max() / 2
-    return ((wide - (low + high) / 2) / (half or 1.0)).astype(np.float32)
+    inside: NDArray[np.float32] = ((wide - (low + high) / 2) / (half or 1.0)).astype(np.float32)
+    return inside
 
 
 def label_colouring(labels: Any, ids: NDArray[Any]) -> Colouring:

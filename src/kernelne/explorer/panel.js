@@ -225,7 +225,8 @@ class Panel {
     button.addEventListener("click", (event) => {
       this.app.visit(i, event.shiftKey);
       byId("detail").scrollIntoView({ block: "nearest" });
-      byId("detail").querySelector(".nodes button, button")?.focus({ preventScroll: true });
+      // The list that had the focus is another now.
+      (byId("detail").querySelector(".nodes button") ?? byId("detail-close")).focus({ preventScroll: true });
     });
     const item = element("li");
     item.append(button);

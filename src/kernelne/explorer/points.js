@@ -1,10 +1,15 @@
-// All points in one go: by WebGL where there is one, else on a canvas with a picture kept for quick moves.
+// All points in one picture, somewhat larger than the stage: by WebGL where there is one, else on a canvas. Where
+// drawing it is slow, the picture is moved and scaled while one moves, and drawn anew when one rests.
 //
 // The style of a node is four bytes: red, green, blue, and 0 (hidden) or 1 + shape (+ LIT). Where some nodes are
 // lit the others step back.
 
 const LIT = 8;
 const FADE = 0.8;
+const BEYOND = 1.5; // width and height of the picture, in those of the stage: as #points has it in the style
+const LATE = 30; // milliseconds from a frame to the next
+const LATE_FRAMES = 3;
+const REST = 150;
 
 const VERTEX = `
 attribute vec2 place;
@@ -45,11 +50,65 @@ void main() {
   gl_FragColor = vec4(mix(mix(colour, ground, rim), ground, faded), inside * 0.94);
 }`;
 
-class GlPoints {
-  constructor(canvas, places, onRestored) {
+class Points {
+  constructor(canvas, places, onRest) {
+    Object.assign(this, { canvas, places, onRest, kept: null, late: 0, timer: 0 });
+  }
+
+  setStyles(styles) {
+    this.styles = styles;
+    this.kept = null;
+  }
+
+  resize(view) {
+    this.canvas.width = Math.round(view.width * view.ratio * BEYOND);
+    this.canvas.height = Math.round(view.height * view.ratio * BEYOND);
+    this.kept = null;
+  }
+
+  // Whether some frames in a row, drawn anew, came late: from then on the picture is moved instead.
+  get slow() {
+    return this.late >= LATE_FRAMES;
+  }
+
+  draw(now, view, look, moving) {
+    clearTimeout(this.timer);
+    if (!moving || !this.slow || !this.covers(view)) {
+      this.paint(view, look);
+      this.kept = { x: view.x, y: view.y, scale: view.scale };
+      if (moving && !this.slow) this.watch(now);
+    }
+    if (moving) this.timer = setTimeout(this.onRest, REST);
+    const [dx, dy, zoom] = this.shift(view);
+    this.canvas.style.transform = `translate(${dx}px, ${dy}px) scale(${zoom})`;
+  }
+
+  // Nothing tells how long the drawing takes but the time at which the next frame comes.
+  watch(now) {
+    requestAnimationFrame((next) => {
+      if (!this.slow) this.late = next - now > LATE ? this.late + 1 : 0;
+    });
+  }
+
+  // Where the picture kept belongs now: pixels to the right and down, and how much larger.
+  shift(view) {
+    const { x, y, scale } = this.kept;
+    return [(x - view.x) * view.scale, (view.y - y) * view.scale, view.scale / scale];
+  }
+
+  // Whether the picture kept still fills the stage, and is not yet blurred by zooming in.
+  covers(view) {
+    if (!this.kept) return false;
+    const [dx, dy, zoom] = this.shift(view);
+    const spare = (size) => (size * (BEYOND * zoom - 1)) / 2;
+    return zoom <= 2 && Math.abs(dx) <= spare(view.width) && Math.abs(dy) <= spare(view.height);
+  }
+}
+
+class GlPoints extends Points {
+  constructor(canvas, places, onRest, onRestored) {
+    super(canvas, places, onRest);
     this.name = "WebGL";
-    this.canvas = canvas;
-    this.places = places;
     this.gl = canvas.getContext("webgl", { antialias: false, depth: false, alpha: false });
     if (!this.gl) throw new Error("no WebGL");
     this.setUp();
@@ -78,7 +137,7 @@ class GlPoints {
     }
     this.attribute("place", 2, gl.FLOAT);
     gl.bufferData(gl.ARRAY_BUFFER, this.places, gl.STATIC_DRAW);
-    this.styles = this.attribute("style", 4, gl.UNSIGNED_BYTE);
+    this.styleBuffer = this.attribute("style", 4, gl.UNSIGNED_BYTE);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -95,17 +154,19 @@ class GlPoints {
 
   setStyles(styles) {
     const { gl } = this;
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.styles);
+    super.setStyles(styles);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.styleBuffer);
     gl.bufferData(gl.ARRAY_BUFFER, styles, gl.DYNAMIC_DRAW);
   }
 
-  draw(view, radius, ground, anyLit) {
+  paint(view, { radius, ground, anyLit }) {
     const { gl, uniforms } = this;
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clearColor(...ground.map((value) => value / 255), 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
     gl.uniform2f(uniforms.centre, view.x, view.y);
-    gl.uniform2f(uniforms.scale, (2 * view.scale) / view.width, (2 * view.scale) / view.height);
+    const across = (2 * view.scale) / BEYOND;
+    gl.uniform2f(uniforms.scale, across / view.width, across / view.height);
     gl.uniform1f(uniforms.size, 2 * radius * view.ratio + 1);
     gl.uniform3f(uniforms.ground, ...ground.map((value) => value / 255));
     for (const pass of anyLit ? [0, 1] : [-1]) {
@@ -115,46 +176,18 @@ class GlPoints {
   }
 }
 
-class CanvasPoints {
+class CanvasPoints extends Points {
   constructor(canvas, places, onRest) {
+    super(canvas, places, onRest);
     this.name = "canvas";
-    this.canvas = canvas;
-    this.places = places;
     this.context = canvas.getContext("2d", { alpha: false });
-    this.kept = document.createElement("canvas");
-    this.keptView = null;
-    this.onRest = onRest;
-    this.timer = 0;
   }
 
-  setStyles(styles) {
-    this.styles = styles;
-    this.keptView = null;
-  }
-
-  // While one moves, the picture kept is moved with it; it is drawn anew when one rests.
-  draw(view, radius, ground, anyLit, moving) {
-    const fresh = this.keptView && this.keptView.ground === String(ground) && this.keptView.anyLit === anyLit;
-    if (!fresh || !moving) this.paint(view, radius, ground, anyLit);
-    else {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(this.onRest, 150);
-    }
-    const { context, kept, keptView: old } = this;
+  paint(view, { radius, ground, anyLit }) {
+    const { canvas, context, places, styles } = this;
+    context.globalAlpha = 1;
     context.fillStyle = `rgb(${ground})`;
-    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
-    const zoom = view.scale / old.scale;
-    const left = ((old.x - view.x) * view.scale + view.width / 2) * view.ratio - (kept.width / 2) * zoom;
-    const top = (view.height / 2 - (old.y - view.y) * view.scale) * view.ratio - (kept.height / 2) * zoom;
-    context.drawImage(kept, left, top, kept.width * zoom, kept.height * zoom);
-  }
-
-  paint(view, radius, ground, anyLit) {
-    const { kept, places, styles } = this;
-    kept.width = this.canvas.width * 1.5;
-    kept.height = this.canvas.height * 1.5;
-    this.keptView = { x: view.x, y: view.y, scale: view.scale, ground: String(ground), anyLit };
-    const context = kept.getContext("2d");
+    context.fillRect(0, 0, canvas.width, canvas.height);
     const r = Math.max(radius * view.ratio, 1);
     const looks = new Map(); // nodes by look, so that each is filled at once
     for (let i = 0; i < places.length / 2; i++) {
@@ -172,9 +205,9 @@ class CanvasPoints {
       const outline = new Path2D();
       outline.addPath(new Path2D(SHAPES[shape]), new DOMMatrix([r / 7, 0, 0, r / 7, (-8 * r) / 7, (-8 * r) / 7]));
       for (const i of nodes) {
-        const x = (places[2 * i] - view.x) * view.scale * view.ratio + kept.width / 2;
-        const y = kept.height / 2 - (places[2 * i + 1] - view.y) * view.scale * view.ratio;
-        if (x < -r || y < -r || x > kept.width + r || y > kept.height + r) continue;
+        const x = (places[2 * i] - view.x) * view.scale * view.ratio + canvas.width / 2;
+        const y = canvas.height / 2 - (places[2 * i + 1] - view.y) * view.scale * view.ratio;
+        if (x < -r || y < -r || x > canvas.width + r || y > canvas.height + r) continue;
         if (r < 2.5) context.fillRect(x - r, y - r, 2 * r, 2 * r);
         else {
           context.setTransform(1, 0, 0, 1, x, y);
