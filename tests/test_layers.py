@@ -17,7 +17,7 @@ SOURCE = Path(kernelne.__file__).parent
 LAYERS = [
     {"errors", "_version", "_jit", "_checks"},
     {"_figures", "_files", "_inputs", "_ids", "_csr", "_sniff", "_tokens", "kernels", "progress"},
-    {"_formats", "graph", "objective", "evaluation"},
+    {"_formats", "graph", "neighbours", "objective", "evaluation"},
     {"embedding", "io", "labels", "layout", "walks"},
     {"datasets"},
     {"training"},

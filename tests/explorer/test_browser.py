@@ -231,9 +231,9 @@ def test_the_legend_filters_with_counts(open_page):
     page.keyboard.press("Enter")
     assert selected(page) == [45]
     assert page.evaluate("explorer.isShown(45)")
-    page.get_by_label("Degree").check(force=True)
+    page.get_by_label("Degree").check()
     assert [entry.split() for entry in legend.all_inner_texts()] == [["2–3", "60"]]
-    page.get_by_label("Community").check(force=True)
+    page.get_by_label("Community").check()
     assert sum(int(entry.split()[-1]) for entry in legend.all_inner_texts()) == 60
 
 

@@ -223,7 +223,7 @@ def test_nearest_rows_by_blocks(monkeypatch):
     vectors = rng.normal(size=(50, 4)) * 10.0 ** rng.integers(-25, 25, (50, 1))
     vectors[7] = 0
     whole = facts.nearest_rows(vectors, 5)
-    monkeypatch.setattr(facts, "_BLOCK", 130)
+    monkeypatch.setattr(facts, "_BLOCK", 7)
     calls = []
     rows, cosines = facts.nearest_rows(vectors, 5, lambda done, total, loss: calls.append((done, total)))
     np.testing.assert_array_equal(rows, whole[0])
@@ -232,7 +232,7 @@ def test_nearest_rows_by_blocks(monkeypatch):
     assert (cosines[7] == 0).all()
     assert not (rows == np.arange(50)[:, None]).any()
     assert calls[-1] == (50, 50)
-    assert len(calls) == 25
+    assert len(calls) == 8
 
 
 def test_refusals(groups, tmp_path):

@@ -17,13 +17,14 @@ from kernelne.evaluation.links import check_vectors, ids_of
 from kernelne.graph import Graph, as_graph
 from kernelne.labels import Labels
 from kernelne.layout import check_layout, chosen_method, layout_nodes
+from kernelne.neighbours import nearest
 from kernelne.progress import Progress, reporting
 
 #: Nearest neighbours of a node, and up to how many nodes they are searched for unless asked.
 NEAREST, NEAREST_UP_TO = 10, 100_000
 #: Links that a node lists at most: a page must not hold the whole of a hub.
 MOST_LINKS = 50
-_BLOCK = 2**24  # products held at a time: 64 MB
+_BLOCK = 2**12  # nodes whose nearest are searched for between two reports
 _LAYOUT_NAMES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 
 
@@ -94,7 +95,7 @@ class Shown:
     ids: NDArray[Any]
     places: NDArray[np.float32]
     colourings: list[Colouring]
-    nearest: tuple[NDArray[np.int64], NDArray[np.float32]] | None
+    nearest: tuple[NDArray[np.int64], NDArray[np.float64]] | None
     links: tuple[NDArray[np.int64], NDArray[np.int64]] | None
 
     @classmethod
@@ -141,8 +142,8 @@ class Shown:
                 facts.append(_LAYOUT_NAMES[method])
             given = layout_nodes(nodes.vectors, layout, seed, progress=progress)
         k = min(n_nearest, n - 1)
-        nearest = nearest_rows(nodes.vectors, k, progress) if k else None
-        return cls(title or "Node embedding", facts, nodes.ids, _in_square(given), colourings, nearest, links)
+        near = nearest_rows(nodes.vectors, k, progress) if k else None
+        return cls(title or "Node embedding", facts, nodes.ids, _in_square(given), colourings, near, links)
 
 
 def _counted(number: int, noun: str) -> str:
@@ -201,26 +202,18 @@ def links_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def nearest_rows(
     vectors: NDArray[Any], k: int, progress: Progress = False
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The k nearest rows of each by cosine (n, k) int64, itself left out, and the cosines (n, k) float32.
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The k nearest rows of each by cosine (n, k) int64, itself left out, and the cosines (n, k) float64.
 
-    Exact, by products of blocks; a vector of zeros has cosine 0 with all.
+    Exact; a vector of zeros has cosine 0 with all.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
-    unit = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)  # so that no square overflows
-    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    n = len(unit)
-    rows, cosines = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
-    size = max(_BLOCK // n, 1)
+    table = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)  # so that none overflows
+    n = len(table)
+    rows, cosines = np.empty((n, k), np.int64), np.empty((n, k))
     with reporting(progress, "nearest neighbours", "nodes") as report:
-        for start in range(0, n, size):
-            stop = min(start + size, n)
-            block = unit[start:stop] @ unit.T
-            block[np.arange(stop - start), np.arange(start, stop)] = -np.inf
-            best = np.argpartition(block, n - k, axis=1)[:, n - k :]
-            values = np.take_along_axis(block, best, axis=1)
-            order = np.lexsort((best, -values), axis=-1)
-            rows[start:stop] = np.take_along_axis(best, order, axis=1)
-            cosines[start:stop] = np.take_along_axis(values, order, axis=1).clip(-1, 1)
-            report(stop, n, math.nan)
+        for start in range(0, n, _BLOCK):
+            own = np.arange(start, min(start + _BLOCK, n))
+            rows[own], cosines[own] = nearest(table, k, "cosine", own=own)
+            report(start + len(own), n, math.nan)
     return rows, cosines

@@ -24,7 +24,9 @@ class Overlay {
     }
     let rings = 0;
     for (const i of selection) {
-      if (i !== focus && drawn(i) && rings++ < MOST_RINGS) this.ring(i, radius + 2.5, colours.text, 1.2);
+      if (i === focus || !drawn(i) || !view.shows(...this.data.places.subarray(2 * i, 2 * i + 2))) continue;
+      if (rings++ === MOST_RINGS) break;
+      this.ring(i, radius + 2.5, colours.text, 1.2);
     }
     if (hover >= 0) this.ring(hover, radius + 3.5, colours.text, 1.5);
     if (focus >= 0) {
@@ -32,7 +34,10 @@ class Overlay {
       const near = [focus, ...this.data.nearest(focus), ...this.data.links(focus)].filter(drawn);
       for (const i of near.slice(0, MOST_NAMES)) this.name(this.data.id(i), this.place(i), radius + 8, i === focus ? 14 : 12);
     } else {
-      for (const { name, x, y } of anchors) this.name(name, view.toScreen(x, y), 0, 15);
+      for (const { name, x, y } of anchors) {
+        const [left, top] = view.toScreen(x, y);
+        this.name(name, [left, top - 14], 0, 15); // above the node, not on it: a small group may be no larger
+      }
     }
     if (marks.length) this.marked(marks);
     if (cross) this.cross();
@@ -62,14 +67,15 @@ class Overlay {
     context.stroke();
   }
 
-  // A name beside a place (above it, where the distance is 0), unless it would cover another.
+  // A name beside a place (centred on it, where the distance is 0), unless it would cover another.
   name(text, [x, y], distance, size) {
     const { context, view, colours } = this;
     const shown = text.length > 26 ? `${text.slice(0, 25)}…` : text;
     context.font = `600 ${size}px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif`;
     context.textBaseline = "middle";
     const width = context.measureText(shown).width;
-    const left = distance ? x + distance : x - width / 2;
+    const right = x + distance + width < view.width;
+    const left = !distance ? x - width / 2 : right ? x + distance : x - distance - width;
     const box = [left - 4, y - size * 0.75, left + width + 4, y + size * 0.75];
     if (box[0] > view.width || box[2] < 0 || box[1] > view.height || box[3] < 0) return;
     if (this.boxes.some((b) => box[0] < b[2] && box[2] > b[0] && box[1] < b[3] && box[3] > b[1])) return;
