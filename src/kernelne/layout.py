@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import re
 import warnings
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ TSNE_UP_TO = 10_000
 #: Fewer nodes than this have no neighbourhoods to keep: they are laid out by PCA.
 _FEW = 5
 _ITERATIONS = 500
+#: Up to this many nodes t-SNE runs on one thread, in seconds: on a busy machine several mostly wait for each
+#: other, at every one of its iterations, and take many times as long.
+_ONE_THREAD = 2_000
 
 
 def layout_nodes(
@@ -89,6 +92,7 @@ def _tsne(
     table: NDArray[Any], start: NDArray[np.float32], seed: int, progress: Progress
 ) -> NDArray[np.float32]:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     model = TSNE(
         perplexity=min(30.0, (len(table) - 1) / 3),
@@ -98,7 +102,8 @@ def _tsne(
         n_jobs=-1,
         verbose=2,
     )
-    with reporting(progress, "t-SNE", "iterations") as report, contextlib.redirect_stdout(_Reader(report)):
+    threads = threadpool_limits(1 if len(table) <= _ONE_THREAD else None, user_api="openmp")
+    with threads, reporting(progress, "t-SNE", "iterations") as report, redirect_stdout(_Reader(report)):
         flat: NDArray[np.float32] = model.fit_transform(table).astype(np.float32)
     return flat
 

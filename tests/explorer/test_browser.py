@@ -54,7 +54,7 @@ def open_page(browser, file):
     """
     contexts, heard = [], []
 
-    def open_it(address="", path=file, **options):
+    def open_it(address="", path=file, before="", **options):
         context = browser.new_context(**({"viewport": WIDE} | options))
         contexts.append(context)
         page = context.new_page()
@@ -62,6 +62,8 @@ def open_page(browser, file):
         page.on("console", lambda message: "GL Driver Message" in message.text or heard.append(message.text))
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("request", lambda request: heard.append(request.url))
+        if before:
+            page.add_init_script(before)
         page.goto(path.as_uri() + address)
         settle(page)
         assert heard == [path.as_uri()]
@@ -103,9 +105,20 @@ def colour_at(page, node):
     )
 
 
-@pytest.mark.parametrize("way", ["WebGL", "canvas"])
-def test_points_are_drawn_where_they_are_and_hidden_when_filtered(open_page, way):
-    page = open_page("#canvas" if way == "canvas" else "")
+_NO_WEBGL = """
+const real = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function (kind, options) {
+  return kind === "webgl" ? null : real.call(this, kind, options);
+};"""
+
+
+@pytest.mark.parametrize(
+    ("way", "options"),
+    [("WebGL", {}), ("canvas", {"address": "#canvas"}), ("canvas", {"before": _NO_WEBGL})],
+    ids=["WebGL", "canvas", "no WebGL"],
+)
+def test_points_are_drawn_where_they_are_and_hidden_when_filtered(open_page, way, options):
+    page = open_page(**options)
     assert page.evaluate("explorer.points.name") == way
     ground = page.evaluate("explorer.ground")
     colours = [colour_at(page, node) for node in (0, 20, 40)]

@@ -132,6 +132,7 @@ class App {
   move(change) {
     change(this.view);
     this.moving = true;
+    this.onMove();
     this.draw();
   }
 
@@ -189,6 +190,7 @@ class App {
       this.view.y = start.y + (to.y - start.y) * way;
       this.view.scale = scale;
       this.moving = share < 1;
+      this.onMove();
       this.draw();
       if (share < 1) requestAnimationFrame(step);
     };

@@ -9,6 +9,7 @@ class Input {
     this.pointers = new Map();
     this.start = null;
     const { canvas } = app;
+    app.onMove = () => this.hover(-1); // what was under the pointer is elsewhere now
     const on = (name, handle) => canvas.addEventListener(name, (event) => handle.call(this, event));
     on("pointerdown", this.down);
     on("pointermove", this.moved);

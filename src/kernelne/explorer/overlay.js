@@ -1,7 +1,8 @@
 // What is drawn above the points: lines to neighbours, rings, names, and what is being marked.
 
-const MOST_RINGS = 400;
+const MOST_RINGS = 60; // of more, rings would hide the points: that others step back shows them well enough
 const MOST_NAMES = 40;
+const MANY_GROUPS = 15; // more have smaller names
 
 class Overlay {
   constructor(canvas, data, view) {
@@ -22,11 +23,8 @@ class Overlay {
       this.lines(focus, this.data.links(focus).filter(drawn), colours.quiet, 1, []);
       this.lines(focus, this.data.nearest(focus).filter(drawn), colours.accent, 2.4, [6, 5]);
     }
-    let rings = 0;
-    for (const i of selection) {
-      if (i === focus || !drawn(i) || !view.shows(...this.data.places.subarray(2 * i, 2 * i + 2))) continue;
-      if (rings++ === MOST_RINGS) break;
-      this.ring(i, radius + 2.5, colours.text, 1.2);
+    if (selection.size <= MOST_RINGS) {
+      for (const i of selection) if (i !== focus && drawn(i)) this.ring(i, radius + 2.5, colours.text, 1.2);
     }
     if (hover >= 0) this.ring(hover, radius + 3.5, colours.text, 1.5);
     if (focus >= 0) {
@@ -36,7 +34,7 @@ class Overlay {
     } else {
       for (const { name, x, y } of anchors) {
         const [left, top] = view.toScreen(x, y);
-        this.name(name, [left, top - 14], 0, 15); // above the node, not on it: a small group may be no larger
+        this.name(name, [left, top - 14], 0, anchors.length > MANY_GROUPS ? 12 : 15); // above the node, not on it: a small group may be no larger
       }
     }
     if (marks.length) this.marked(marks);
@@ -70,7 +68,7 @@ class Overlay {
   // A name beside a place (centred on it, where the distance is 0), unless it would cover another.
   name(text, [x, y], distance, size) {
     const { context, view, colours } = this;
-    const shown = text.length > 26 ? `${text.slice(0, 25)}…` : text;
+    const shown = text.length > 22 ? `${text.slice(0, 21).trim()}…` : text;
     context.font = `600 ${size}px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif`;
     context.textBaseline = "middle";
     const width = context.measureText(shown).width;
