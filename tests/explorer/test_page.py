@@ -159,6 +159,27 @@ def test_the_policy_allows_this_script_and_style_and_no_request(tmp_path):
         assert given.get("href", "data:,") == "data:,"
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_stand_out_from_the_ground(theme, tmp_path):
+    """At least 3 to 1, what the Web Content Accessibility Guidelines ask of graphics."""
+    path = tmp_path / "page.html"
+    write_explorer(path, np.eye(3))
+    page = read(path)
+    ground = re.findall(r"--ground: (#\w{6})", page.texts["style"])[theme == "dark"]
+    lists = re.findall(rf"\b{theme}: (\[.*?\]|\"#\w+\")", page.texts["script"])
+    colours = re.findall(r"#\w{6}", " ".join(lists))
+    assert len(colours) == 8 + 6 + 1
+
+    def luminance(colour):
+        parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
+
+    for colour in colours:
+        low, high = sorted([luminance(colour), luminance(ground)])
+        assert high / low >= 3, colour
+
+
 def test_several_labels_a_node_and_none(tmp_path):
     indicator = np.array([[True, True, False], [False, True, False]])
     labels = Labels([7, 9], ["x", "y", "z"], indicator)

@@ -1,15 +1,15 @@
 // How nodes look: colours that colour-blind people can tell apart (after Okabe and Ito), and shapes besides.
 
 const HUES = {
-  light: ["#0072b2", "#e08a00", "#009e73", "#cc4b00", "#b3568e", "#3a9fdc", "#857500", "#4a4f55"],
+  light: ["#0072b2", "#cf7e00", "#009e73", "#cc4b00", "#b3568e", "#2b8fce", "#857500", "#4a4f55"],
   dark: ["#5aa9e6", "#f0a830", "#2fc79b", "#ff7f50", "#e59ac8", "#9ad7fa", "#f0e442", "#c9ced3"],
 };
 // From low to high, even in lightness (after cividis).
 const SCALE = {
-  light: ["#d9c75f", "#a59c74", "#7b7b78", "#565f70", "#2f456f", "#00224e"],
-  dark: ["#3f5078", "#666970", "#8d8878", "#b5a873", "#dcc95f", "#ffea46"],
+  light: ["#a58f2b", "#8a8464", "#72726f", "#565f70", "#2f456f", "#00224e"],
+  dark: ["#54668f", "#74767a", "#8d8878", "#b5a873", "#dcc95f", "#ffea46"],
 };
-const OTHER = { light: "#9aa1a7", dark: "#6d757c" };
+const OTHER = { light: "#8a8f95", dark: "#6d757c" };
 // Five shapes and eight hues in step: forty looks before one comes again.
 const SHAPES = {
   circle: "M8 1.6a6.4 6.4 0 1 0 0 12.8a6.4 6.4 0 1 0 0-12.8z",
