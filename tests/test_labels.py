@@ -156,6 +156,21 @@ def test_rows_follow_the_nodes_of_the_graph():
     assert indicator.tolist() == [[True, False], [False, True], [False, True]]
 
 
+def test_among_keeps_names_of_those_that_are_there():
+    table = np.array([[1, 1, 0], [0, 0, 1], [1, 0, 0]], bool)
+    labels = Labels([5, 3, 9], ["x", "y", "z"], table)
+    rows, found = labels.among([3, 4, 5], unknown="skip")
+    assert rows.tolist() == [0, 2]
+    assert found.nodes.tolist() == [3, 5]
+    assert found.classes.tolist() == ["x", "y", "z"]
+    owners, columns = found.pairs
+    assert list(zip(owners.tolist(), columns.tolist(), strict=True)) == [(0, 2), (1, 0), (1, 1)]
+    np.testing.assert_array_equal(found.indicator, labels.for_nodes([3, 4, 5], unknown="skip")[1])
+    with pytest.raises(UnknownNodeError, match="the first is 9"):
+        labels.among([3, 5])
+    assert len(labels.among([1, 2], unknown="skip")[1]) == 0
+
+
 def test_integers_meet_strings():
     as_text = Labels.from_values(["2", "10"], [0, 1])
     assert as_text.for_nodes([10, 2, 5])[0].tolist() == [0, 1]

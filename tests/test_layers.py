@@ -26,7 +26,7 @@ LAYERS = [
     {"auto"},
     {"estimators"},
     {"link_features", "link_predictor", "baselines"},
-    {"summary", "demo", "comparison", "_comparison_child", "tuning"},
+    {"summary", "explorer", "demo", "comparison", "_comparison_child", "tuning"},
     {"cli"},
     {"__main__"},
 ]

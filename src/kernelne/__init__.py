@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kernelne.evaluation.communities import louvain
     from kernelne.evaluation.link_splits import split_links
     from kernelne.evaluation.links import score_links
+    from kernelne.explorer import write_explorer
     from kernelne.graph import Graph
     from kernelne.io import read_graph, write_graph
     from kernelne.labels import Labels, read_labels
@@ -66,6 +67,7 @@ __all__ = [
     "score_links",
     "split_links",
     "tune_embedding",
+    "write_explorer",
     "write_graph",
 ]
 
@@ -88,6 +90,7 @@ _HOMES = {
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
     "tune_embedding": "tuning",
+    "write_explorer": "explorer",
     "write_graph": "io",
 }
 

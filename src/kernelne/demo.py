@@ -16,7 +16,9 @@ from kernelne.datasets.small import digits
 from kernelne.embedding import check_save
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
+from kernelne.explorer import write_explorer
 from kernelne.io import write_graph
+from kernelne.layout import layout_nodes
 from kernelne.plotting import check_map, plot_map
 
 _SEED = 0
@@ -25,10 +27,12 @@ _SEED = 0
 def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: None) -> None:
     """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    edges, vectors, picture = folder / "digits.edges", folder / "digits.safetensors", folder / "digits.png"
-    check_output(edges, overwrite)
+    edges, vectors = folder / "digits.edges", folder / "digits.safetensors"
+    picture, page = folder / "digits.png", folder / "explore.html"
     check_save(vectors, overwrite)
     check_map(picture, overwrite)
+    for path in (edges, page):
+        check_output(path, overwrite)
     begin()
     start = time.perf_counter()
     print("Graph      1,797 handwritten digits, each linked to its 10 nearest neighbours …", flush=True)
@@ -49,16 +53,19 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     print(f"           {f1.mean():.3f} ± {f1.std():.3f}, majority class {majority:.3f}")
     print("Map        drawing …", flush=True)
     embedding = model.to_embedding()
+    places = layout_nodes(embedding.vectors, random_state=_SEED)
     title = "Handwritten digits, embedded by MKernelNE from links alone"
-    plot_map(embedding, picture, labels, title=title, random_state=_SEED, overwrite=overwrite)
+    plot_map(embedding, picture, labels, layout=places, title=title, overwrite=overwrite)
     write_graph(graph, edges, overwrite)
     embedding.save(vectors, overwrite)
+    write_explorer(page, embedding, graph, labels, layout=places, title=title, overwrite=overwrite)
     print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
-    for path in (edges, vectors, picture):
+    for path in (edges, vectors, picture, page):
         print(f"             {path}")
     found = shutil.which("kernelne")
     command = "kernelne" if found else os.path.relpath(sys.argv[0])
-    print(f"Next       {command} info {edges}")
+    print(f"Next       open {page} in a browser: the map to search, filter and select in")
+    print(f"           {command} info {edges}")
     print(f"           {command} embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg")
     if not found:
         print("           (without the path after: . .venv/bin/activate)")

@@ -99,6 +99,21 @@ class Labels:
         """(n,) int64 positions in `classes` if every node has one label, else None."""
         return self._columns.astype(np.int64) if self._most <= 1 else None
 
+    @property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(k,) and (k,) int64: of each label of a node, positions in `nodes`, ascending, and `classes`."""
+        return self._owners.astype(np.int64), self._columns.astype(np.int64)
+
+    def among(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], Labels]:
+        """As `for_nodes`, but Labels of these rows alone, in their order: names are kept, tables not made."""
+        rows, mine = self._match(nodes, unknown)
+        place = np.full(len(self), -1)
+        place[mine] = np.arange(len(mine))
+        owners = place[self._owners]
+        kept = owners >= 0
+        ids = node_array(nodes)[rows]
+        return rows, Labels._from_pairs(ids, self.classes, owners[kept], self._columns[kept])
+
     def for_nodes(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The rows of `nodes` that have labels, (m,) int64 ascending, and their indicator, (m, K) bool.
 

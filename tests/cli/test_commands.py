@@ -31,6 +31,7 @@ def test_help_names_every_command_and_no_arguments_show_it(kernelne, tmp_path):
             "plot",
             "compare",
             "tune",
+            "explore",
             "demo",
             "datasets",
         ]:
@@ -68,6 +69,8 @@ def test_demo(kernelne, tmp_path):
     assert score > 0.94
     assert (tmp_path / "demo/digits.png").read_bytes()[1:4] == b"PNG"
     assert len(Embedding.load(tmp_path / "demo/digits.safetensors")) == 1797
+    page = (tmp_path / "demo/explore.html").read_text("utf-8")
+    assert '"facts":["1,797 nodes","12,340 edges","128 dimensions"]' in page
     again = kernelne("demo", "-o", "demo", cwd=tmp_path)
     assert again.returncode == 2
     assert "--overwrite" in again.stderr

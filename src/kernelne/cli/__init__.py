@@ -16,7 +16,19 @@ from typing import Annotated, Any
 import typer
 
 from kernelne._version import __version__
-from kernelne.cli import compare, convert, datasets, demo, embed, evaluate, links, plot, similar, tune
+from kernelne.cli import (
+    compare,
+    convert,
+    datasets,
+    demo,
+    embed,
+    evaluate,
+    explore,
+    links,
+    plot,
+    similar,
+    tune,
+)  # fmt: skip
 from kernelne.cli.options import option_of
 from kernelne.cli.output import Run, say
 from kernelne.errors import KernelneError, ParameterError
@@ -32,7 +44,7 @@ app = typer.Typer(
 )
 for _command in (
     embed.embed, embed.info, evaluate.classify, evaluate.cluster, links.links, links.recommend,
-    similar.similar, plot.plot, compare.compare, tune.tune, convert.convert, demo.demo,
+    similar.similar, explore.explore, plot.plot, compare.compare, tune.tune, convert.convert, demo.demo,
 ):  # fmt: skip
     app.command()(_command)
 app.add_typer(datasets.app)

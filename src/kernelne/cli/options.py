@@ -187,10 +187,8 @@ SeedOption = Annotated[
 ]
 
 # Those of parameters that the library, too, knows by these names; p and q are also names in random graphs.
-_SHARED = {*READING, *MODEL, "test_share", "non_edges", "n_clusters", "methods", "metric", "layout"} - {
-    "p",
-    "q",
-}
+_SHARED = {*READING, *MODEL} - {"p", "q"}
+_SHARED |= {"test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
 
 
 def option_of(parameter: str) -> str:

@@ -1,0 +1,111 @@
+"""`kernelne explore`: a page to look at an embedding with."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, matched_labels
+from kernelne.cli.options import (
+    LABELS,
+    READING,
+    EmbeddingArgument,
+    OverwriteOption,
+    QuietOption,
+    SeedOption,
+    SkipOption,
+    takes,
+)
+from kernelne.cli.output import begin, say
+from kernelne.errors import ParameterError
+
+
+@takes(READING, LABELS)
+def explore(
+    embedding: EmbeddingArgument,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph", metavar="GRAPH", help="Show its links, communities and degrees; a file or a dataset."
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="LABELS",
+            help="Lines of a node and its label, commas between several labels; or the name of a dataset.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="The page: .html", show_default="EMBEDDING's name, .html"
+        ),
+    ] = None,
+    layout: Annotated[
+        str,
+        typer.Option(
+            "--layout",
+            help=r"pca, tsne or umap (needs kernelne\[explore]); auto is t-SNE up to 10,000 nodes, PCA "
+            "beyond, and the vectors themselves if they have two columns.",
+        ),
+    ] = "auto",
+    n_nearest: Annotated[
+        int | None,
+        typer.Option(
+            "--n-nearest",
+            min=0,
+            help="Nearest nodes that each node lists.",
+            show_default="10 up to 100,000 nodes, none beyond",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open", help="Open it in the browser.", show_default="if this is a terminal"
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    random_state: SeedOption = 0,
+    skip_unknown: SkipOption = False,
+    quiet: QuietOption = False,
+    **given: Any,
+) -> None:
+    """Write a page to look at the nodes with: a map to search, filter, select and export from."""
+    from kernelne._files import check_output
+    from kernelne.embedding import Embedding
+    from kernelne.explorer.facts import Shown
+    from kernelne.explorer.page import write_page
+    from kernelne.layout import check_layout, chosen_method
+
+    target = Path(embedding.name).with_suffix(".html") if output is None else output
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError("--output", str(target), "must end in .html")
+    check_layout(layout)
+    check_files(target, embedding, labels, graph, given["nodes"])
+    check_output(target, overwrite)
+    loaded = Embedding.load(embedding)
+    network = known = None
+    if graph is not None:
+        network = given_graph(graph, given)
+        check_same_nodes(loaded, network, embedding, graph)
+    if labels is not None:
+        _, known = matched_labels(labels, given, "among", loaded.nodes, skip_unknown)
+    if not quiet:
+        by = {"tsne": " by t-SNE", "umap": " by UMAP", "pca": " by PCA"}
+        method = chosen_method(len(loaded), loaded.dim, layout)
+        say(f"Laying out {len(loaded):,} nodes{by.get(method, '')} …")
+    shown = Shown.gather(
+        loaded, network, known, layout=layout, n_nearest=n_nearest, title=embedding.name,
+        random_state=random_state, progress=not quiet,
+    )  # fmt: skip
+    begin()
+    write_page(target, shown, overwrite)
+    print(target)
+    if sys.stdout.isatty() if open_page is None else open_page:
+        webbrowser.open(target.resolve().as_uri())

@@ -1,0 +1,225 @@
+// The map: what is shown, selected and looked at, and drawing it when any of that changes.
+
+const byId = (id) => document.getElementById(id);
+const count = (number) => number.toLocaleString("en");
+const nodes = (number) => `${count(number)} ${number === 1 ? "node" : "nodes"}`;
+
+class App {
+  constructor(data) {
+    this.data = data;
+    this.stage = byId("stage");
+    this.canvas = byId("overlay");
+    this.view = new View(data.places);
+    this.grid = new Grid(data.places);
+    this.overlay = new Overlay(this.canvas, data, this.view);
+    this.selection = new Set();
+    this.styles = new Uint8Array(4 * data.n);
+    this.groupOf = new Int32Array(data.n);
+    Object.assign(this, { focus: -1, hover: -1, mode: "pan", marks: [], moving: false, queued: false });
+    this.points = this.makePoints();
+    this.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    this.setColouring(data.colourings[0]);
+    new ResizeObserver(() => this.resize()).observe(this.stage);
+    this.resize();
+  }
+
+  makePoints() {
+    const rest = () => {
+      this.moving = false;
+      this.draw();
+    };
+    if (location.hash !== "#canvas") {
+      try {
+        return new GlPoints(byId("points"), this.data.places, rest, () => this.paint());
+      } catch {
+        // A canvas that has once been asked for WebGL may give nothing else.
+        byId("points").replaceWith(Object.assign(document.createElement("canvas"), { id: "points" }));
+        byId("points").setAttribute("aria-hidden", "true");
+      }
+    }
+    return new CanvasPoints(byId("points"), this.data.places, rest);
+  }
+
+  resize() {
+    const { width, height } = this.stage.getBoundingClientRect();
+    if (!width || !height) return;
+    const tools = document.querySelector(".tools").getBoundingClientRect();
+    const covers = parseFloat(getComputedStyle(byId("panel")).marginTop); // less than 0 where the panel lies above the map
+    const wide = tools.height > tools.width;
+    const insets = { left: wide ? tools.right : 0, top: wide ? 0 : tools.bottom, bottom: Math.max(-covers, 0) };
+    this.view.resize(width, height, Math.min(devicePixelRatio || 1, 2), insets);
+    this.points.resize(this.view);
+    this.canvas.width = Math.round(width * this.view.ratio);
+    this.canvas.height = Math.round(height * this.view.ratio);
+    this.moving = false;
+    this.draw();
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    this.paint();
+  }
+
+  setColouring(colouring) {
+    this.groups = new Groups(colouring, this.data.n);
+    this.regroup();
+  }
+
+  isShown(i) {
+    return this.groupOf[i] >= 0;
+  }
+
+  // Which nodes are shown, and as what, after a change of colouring or filter.
+  regroup() {
+    for (let i = 0; i < this.data.n; i++) this.groupOf[i] = this.groups.of(i);
+    this.anchors = this.groups.colouring.ordered || this.groups.list.length < 2 ? [] : this.findAnchors();
+    this.paint();
+  }
+
+  // The styles of all nodes anew, after a change of colours or selection.
+  paint() {
+    document.documentElement.dataset.theme = this.theme;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    this.colours = Object.fromEntries(["ground", "text", "quiet", "accent"].map((name) => [name, colour(name)]));
+    this.ground = toRgb(this.colours.ground);
+    const looks = this.groups.list.map((group) => [...this.groups.colour(group, this.theme), 1 + group.shape]);
+    const lit = new Set(this.selection);
+    if (this.focus >= 0) for (const i of [...this.data.nearest(this.focus), ...this.data.links(this.focus)]) lit.add(i);
+    this.anyLit = lit.size > 0;
+    looks.push([0, 0, 0, 0]);
+    for (let i = 0; i < this.data.n; i++) {
+      const look = looks[this.isShown(i) ? this.groupOf[i] : looks.length - 1];
+      for (let c = 0; c < 4; c++) this.styles[4 * i + c] = look[c];
+    }
+    for (const i of lit) if (this.isShown(i)) this.styles[4 * i + 3] += LIT;
+    this.points.setStyles(this.styles);
+    this.draw();
+  }
+
+  // Where the names of groups go: on the member nearest to the median of those shown, the largest group first.
+  findAnchors() {
+    const members = this.groups.list.map(() => []);
+    for (let i = 0; i < this.data.n; i++) if (this.isShown(i)) members[this.groupOf[i]].push(i);
+    const { places } = this.data;
+    const middle = (some, axis) => Float32Array.from(some, (i) => places[2 * i + axis]).sort()[some.length >> 1];
+    return this.groups.list
+      .map((group, g) => ({ group, own: members[g] }))
+      .filter(({ group, own }) => own.length && !group.other)
+      .sort((a, b) => b.own.length - a.own.length)
+      .map(({ group, own }) => {
+        const [x, y] = [middle(own, 0), middle(own, 1)];
+        const away = (i) => (places[2 * i] - x) ** 2 + (places[2 * i + 1] - y) ** 2;
+        const best = own.reduce((a, b) => (away(b) < away(a) ? b : a));
+        return { name: group.name, x: places[2 * best], y: places[2 * best + 1] };
+      });
+  }
+
+  draw() {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame((now) => {
+      this.queued = false;
+      const radius = this.view.radius(this.data.n);
+      const { focus, hover, selection, marks, anchors, colours, ground, anyLit } = this;
+      this.points.draw(now, this.view, { radius, ground, anyLit }, this.moving);
+      const cross = this.canvas.matches(":focus-visible");
+      const drawn = (i) => this.isShown(i);
+      this.overlay.draw({ focus, hover, selection, marks, anchors, radius, colours, drawn, cross });
+    });
+  }
+
+  move(change) {
+    change(this.view);
+    this.moving = true;
+    this.onMove();
+    this.draw();
+  }
+
+  // The node shown within `reach` pixels of a point of the screen, or -1.
+  nodeAt(left, top, reach) {
+    const [x, y] = this.view.toMap(left, top);
+    return this.grid.nearest(x, y, reach / this.view.scale, (i) => this.isShown(i));
+  }
+
+  select(chosen, { add = false, focus = -1 } = {}) {
+    if (!add) this.selection = new Set();
+    for (const i of chosen) this.selection.add(i);
+    this.focus = this.selection.has(focus) ? focus : -1;
+    this.paint();
+    this.onSelect();
+  }
+
+  // One node, by a click: alone, or added; added again, it is taken out.
+  choose(i, add) {
+    const leaves = add && this.selection.delete(i);
+    this.select(leaves ? [] : [i], { add, focus: leaves ? -1 : i });
+  }
+
+  // Select one node wherever it is: shown if it was hidden, and brought into view.
+  visit(i, add = false) {
+    if (!this.isShown(i)) {
+      for (const g of this.groups.all(i)) this.groups.list[g].shown = true;
+      this.regroup();
+      this.onGroups();
+    }
+    this.select([i], { add, focus: i });
+    const [x, y] = this.data.places.subarray(2 * i, 2 * i + 2);
+    if (!this.view.shows(x, y, 40)) this.glide({ x, y, scale: this.view.scale });
+  }
+
+  // Look at some nodes as near as all of them can be seen.
+  frame(some) {
+    const box = new View(Float32Array.from(some.flatMap((i) => [...this.data.places.subarray(2 * i, 2 * i + 2)]))).bounds;
+    const { x, y, scale } = this.view.framed(box);
+    this.glide({ x, y, scale: Math.min(scale, this.view.fitted * 40) });
+  }
+
+  glide(to) {
+    const start = { x: this.view.x, y: this.view.y, scale: this.view.scale };
+    const begin = performance.now();
+    this.view.isFit = false;
+    const length = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 250;
+    const step = (now) => {
+      const share = length ? Math.min(Math.max((now - begin) / length, 0), 1) : 1;
+      const eased = share * (2 - share);
+      const scale = start.scale * (to.scale / start.scale) ** eased;
+      // Along with the zoom, so that what is looked for does not leave the view on the way.
+      const way = to.scale === start.scale ? eased : (1 / start.scale - 1 / scale) / (1 / start.scale - 1 / to.scale);
+      this.view.x = start.x + (to.x - start.x) * way;
+      this.view.y = start.y + (to.y - start.y) * way;
+      this.view.scale = scale;
+      this.moving = share < 1;
+      this.onMove();
+      this.draw();
+      if (share < 1) requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  }
+
+  // Nodes shown inside a polygon of points of the screen.
+  nodesIn(polygon) {
+    const found = [];
+    const { places } = this.data;
+    for (let i = 0; i < this.data.n; i++) {
+      if (this.isShown(i) && isInside(...this.view.toScreen(places[2 * i], places[2 * i + 1]), polygon)) found.push(i);
+    }
+    return found;
+  }
+
+  // The selection as CSV: id, what is known of each node, and its place.
+  csv() {
+    const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const known = this.data.colourings.filter((one) => one.key !== "all");
+    const several = (one, i) => {
+      const [from, to] = one.range(i);
+      return Array.from(one.codes.subarray(from, to), (code) => one.classes[code]).join(";");
+    };
+    const lines = [["id", ...known.map((one) => one.key), "x", "y"]];
+    for (const i of [...this.selection].sort((a, b) => a - b)) {
+      const facts = known.map((one) => (one.values ? String(one.values[i]) : several(one, i)));
+      lines.push([this.data.id(i), ...facts, ...Array.from(this.data.places.subarray(2 * i, 2 * i + 2), String)]);
+    }
+    return lines.map((cells) => cells.map(quote).join(",") + "\n").join("");
+  }
+}
