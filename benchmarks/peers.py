@@ -28,6 +28,7 @@ from generate import erdos_renyi, generate
 WALKS, LENGTH, WINDOW, DIM, NEGATIVES = 80, 10, 10, 128, 5
 TRAIN_SHARES = (0.02, 0.1, 0.5, 0.9)
 SPLITS = 10
+P, Q = 0.5, 2.0  # of node2vec
 
 Run = Callable[[], Any]
 
@@ -35,9 +36,10 @@ Run = Callable[[], Any]
 def _kernelne(model: str, **parameters: Any) -> Callable[..., Run]:
     def prepare(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
         import kernelne
+        import kernelne.baselines
 
         graph = adapters.kernelne_graph(n, edges)
-        estimator = getattr(kernelne, model)(
+        estimator = (getattr(kernelne, model, None) or getattr(kernelne.baselines, model))(
             dim=DIM, walks_per_node=walks, walk_length=LENGTH, window=WINDOW, n_negative=NEGATIVES,
             n_threads=threads, random_state=seed, progress=False, **parameters,
         )  # fmt: skip
@@ -46,31 +48,36 @@ def _kernelne(model: str, **parameters: Any) -> Callable[..., Run]:
     return prepare
 
 
-def _grape(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
-    from embiggen.embedders.ensmallen_embedders import DeepWalkSkipGramEnsmallen
+def _grape(p: float, q: float) -> Callable[..., Run]:
+    def prepare(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
+        from embiggen.embedders import ensmallen_embedders as embedders
 
-    graph = adapters.grape_graph(n, edges)
-    model = DeepWalkSkipGramEnsmallen(
-        embedding_size=DIM, epochs=1, iterations=walks, walk_length=LENGTH, window_size=WINDOW,
-        number_of_negative_samples=NEGATIVES, max_neighbours=n, random_state=seed,
-        verbose=False,
-    )  # fmt: skip
-    rows = np.array(graph.get_node_names()).astype(int)
+        graph = adapters.grape_graph(n, edges)
+        second_order = {"return_weight": 1 / p, "explore_weight": 1 / q} if (p, q) != (1, 1) else {}
+        kind = embedders.Node2VecSkipGramEnsmallen if second_order else embedders.DeepWalkSkipGramEnsmallen
+        model = kind(
+            embedding_size=DIM, epochs=1, iterations=walks, walk_length=LENGTH, window_size=WINDOW,
+            number_of_negative_samples=NEGATIVES, max_neighbours=n, random_state=seed, verbose=False,
+            **second_order,
+        )  # fmt: skip
+        rows = np.array(graph.get_node_names()).astype(int)
 
-    def run() -> Any:
-        center, _ = model.fit_transform(graph, return_dataframe=False).get_all_node_embedding()
-        vectors = np.zeros((n, DIM), np.float32)
-        vectors[rows] = center
-        return vectors
+        def run() -> Any:
+            center, _ = model.fit_transform(graph, return_dataframe=False).get_all_node_embedding()
+            vectors = np.zeros((n, DIM), np.float32)
+            vectors[rows] = center
+            return vectors
 
-    return run
+        return run
+
+    return prepare
 
 
-def _pecanpy_gensim(shrink_windows: bool) -> Callable[..., Run]:
+def _pecanpy_gensim(shrink_windows: bool, p: float = 1, q: float = 1) -> Callable[..., Run]:
     def prepare(n: int, edges: Any, walks: int, threads: int, seed: int) -> Run:
         from gensim.models import Word2Vec
 
-        graph = adapters.pecanpy_graph(n, edges, 1, 1, threads, seed)
+        graph = adapters.pecanpy_graph(n, edges, p, q, threads, seed)
 
         def run() -> Any:
             sentences = graph.simulate_walks(walks, LENGTH - 1)
@@ -91,12 +98,17 @@ METHODS: dict[str, Callable[..., Run]] = {
     "kernelne-gaussian": _kernelne("KernelNE", kernel="gaussian"),
     "kernelne-schoenberg": _kernelne("KernelNE", kernel="schoenberg"),
     "kernelne-multiple": _kernelne("MKernelNE", kernels=[("gaussian", sigma) for sigma in (1.0, 2.0, 3.0)]),
-    "grape": _grape,
+    "kernelne-deepwalk": _kernelne("DeepWalk"),
+    "kernelne-node2vec": _kernelne("Node2Vec", p=P, q=Q),
+    "grape": _grape(1, 1),
+    "grape-node2vec": _grape(P, Q),
     "pecanpy+gensim": _pecanpy_gensim(shrink_windows=False),
     "pecanpy+gensim-shrunk": _pecanpy_gensim(shrink_windows=True),
+    "pecanpy+gensim-node2vec": _pecanpy_gensim(False, P, Q),
 }
 NOTES = {
     "kernelne": "other parameters are its defaults; negatives are shared by the pairs of a walk",
+    "node2vec": f"p = {P}, q = {Q}; by GRAPE Node2VecSkipGramEnsmallen, by PecanPy SparseOTF",
     "grape": "DeepWalkSkipGramEnsmallen, center vectors; max_neighbours = n, for exact walks; learning rate "
     "its default, 0.01, and constant: it can only fall between epochs",
     "pecanpy+gensim": "FirstOrderUnweighted (walk_length=9: it counts steps); compiled walks kept, which "

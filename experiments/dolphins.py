@@ -1,4 +1,4 @@
-"""Dolphins in two dimensions: k-means against Louvain's communities, NMI, and the maps.
+"""Dolphins in two dimensions: k-means against Louvain's communities, NMI and maps; node2vec and NetMF too.
 
 KERNELNE_DATA=FOLDER python experiments/dolphins.py [--quick] [--walks 80,800] [--seeds 20]
 
@@ -26,11 +26,14 @@ from common import (
     table,
 )
 from figures import panels
+from kernelne.baselines import NetMF, Node2Vec
 from kernelne.evaluation.clustering import cluster_nodes
 from kernelne.evaluation.communities import louvain, modularity
 
 FULL: dict[str, Any] = {"walks": (80, 800), "seeds": 20}
 QUICK = FULL | {"seeds": 3}
+#: What the paper shows beside its own; NetMF takes no walks.
+RIVALS: dict[str, Any] = {"Node2Vec": Node2Vec, "NetMF": NetMF}
 PAPER_WALKS = 80  # other numbers stand in the table, not in the summary
 
 
@@ -47,8 +50,11 @@ def best_partition() -> dict[str, Any]:
 
 def cluster(model: str, seed: int, walks: int | str, communities: list[int]) -> dict[str, Any]:
     graph, _ = load("dolphins")
-    changes = {} if walks == "chosen" else {"walks_per_node": walks}
-    estimator = make_model(model, "dolphins", seed, dim=2, n_threads=1, **changes).fit(graph)
+    changes = {} if walks in ("chosen", "none") else {"walks_per_node": walks}
+    changes |= {"dim": 2, "n_threads": 1}
+    rival = RIVALS.get(model)
+    made = rival(random_state=seed, **changes) if rival else make_model(model, "dolphins", seed, **changes)
+    estimator = made.fit(graph)
     k = len(set(communities))
     found = cluster_nodes(
         estimator.embedding_, n_clusters=k, labels=communities, n_init=10, random_state=seed
@@ -61,7 +67,8 @@ def run(store: Store, walks: tuple[int, ...], seeds: int) -> None:
     partition = store.read("dolphins", what="louvain")
     if partition is None:
         return
-    runs = [*((model, number_of_walks) for number_of_walks in walks for model in MODELS), (DEFAULT, "chosen")]
+    runs = [(model, number_of_walks) for number_of_walks in walks for model in (*MODELS, "Node2Vec")]
+    runs += [(DEFAULT, "chosen"), ("NetMF", "none")]
     for model, number_of_walks in runs:
         for seed in range(seeds):
             key = {"model": model, "seed": seed, "walks": number_of_walks}
@@ -83,12 +90,15 @@ def render(store: Store, walks: tuple[int, ...], seeds: int) -> list[Section]:
         rows[-1].append(f"{cell}{spread}")
         return cell
 
-    for model in MODELS:
+    for model in (*MODELS, "Node2Vec"):
         rows.append([model])
         made = {number_of_walks: add(model, number_of_walks, paper[model]) for number_of_walks in walks}
         cells += [made[PAPER_WALKS]] if PAPER_WALKS in made else []
     rows.append([f"{DEFAULT}, with its own walks, beside the best in the paper"])
     add(DEFAULT, "chosen", max(paper.values()))
+    rows[-1] += [""] * (len(walks) - 1)
+    rows.append(["NetMF, without walks"])
+    cells.append(add("NetMF", "none", paper["NetMF"]))
     rows[-1] += [""] * (len(walks) - 1)
     image = _maps(store, walks, partition)
     text = f"{image}\n\nSeed 0; colours are Louvain's {len(set(partition['communities']))} communities "
@@ -101,11 +111,13 @@ def render(store: Store, walks: tuple[int, ...], seeds: int) -> list[Section]:
 
 def _maps(store: Store, walks: tuple[int, ...], partition: dict[str, Any]) -> str:
     caption = "the dolphins' graph in two dimensions"
-    with panels(store, "dolphins", caption, len(walks), len(MODELS)) as (axes, image):
+    with panels(store, "dolphins", caption, len(walks), len(MODELS) + len(RIVALS)) as (axes, image):
         for i, number_of_walks in enumerate(walks):
-            for ax, model in zip(axes[i], MODELS, strict=True):
-                ax.set(title=f"{model}, {number_of_walks} walks", xticks=[], yticks=[])
-                result = store.read("dolphins", model=model, seed=0, walks=number_of_walks)
+            for ax, model in zip(axes[i], (*MODELS, *RIVALS), strict=True):
+                title = model if model == "NetMF" else f"{model}, {number_of_walks} walks"
+                ax.set(title=title, xticks=[], yticks=[])
+                key = "none" if model == "NetMF" else number_of_walks
+                result = store.read("dolphins", model=model, seed=0, walks=key)
                 if result and partition["edges"]:
                     points = np.array(result["vectors"])
                     lines = np.full((len(partition["edges"]), 3, 2), np.nan)  # nan: lift the pen
