@@ -13,8 +13,8 @@ if not FOLDER.exists():
     pytest.skip("the experiments are not part of the source distribution", allow_module_level=True)
 sys.path.insert(0, str(FOLDER))
 
-common, report, table6, table7, tables2_5 = map(
-    import_module, ("common", "report", "table6", "table7", "tables2_5")
+baselines, common, report, table6, table7, tables2_5 = map(
+    import_module, ("baselines", "common", "report", "table6", "table7", "tables2_5")
 )
 Cell, Section, Store = common.Cell, common.Section, common.Store
 FACTS = {"commit": "abc1234", "machine": "a machine", "seconds": 36.0}
@@ -67,6 +67,30 @@ def test_times_are_medians_and_ratios(store):
     (section,) = table7.render(store, ("cora",), 3)
     assert row(section, "cora")[1] == "87 / 2.00 / 44"
     assert section.text.endswith("1 of 3.")
+
+
+def test_other_methods_stand_beside_the_paper(store):
+    """HOPE is printed with 0.302 at 10 % of cora's labels and AUC 0.548 there, in 27 seconds."""
+    for seed, f1 in enumerate((0.2, 0.3)):
+        key = {"task": "labels", "graph": "cora", "method": "HOPE", "seed": seed}
+        scores = {"micro_f1_10": [f1, f1], "macro_f1_10": [0.1, 0.1]}
+        store.write("baselines", key, {"scores": scores} | FACTS)
+        key = {"task": "links", "graph": "cora", "method": "HOPE, as published", "seed": seed}
+        store.write("baselines", key, {"scores": {"auc": [0.5]}} | FACTS)
+    times = {"wall_seconds": [30.0], "cpu_seconds": [30.0]}
+    store.write("baselines", {"task": "time", "graph": "cora", "method": "HOPE", "seed": 0}, times | FACTS)
+    key = {"task": "time", "graph": "cora", "method": "NetMF", "seed": 0}
+    store.write("baselines", key, {"refused": "too large", "wall_seconds": [], "cpu_seconds": []} | FACTS)
+    standing, micro, _, links, time = baselines.render(store, ("cora",), (10,), seeds=2, splits=2)
+    assert standing.text.startswith("0 of 18 cells")
+    assert "micro-F1, HOPE, cora, 10 %" in standing.text
+    hope = 1 + list(baselines.EVERY).index("HOPE")
+    assert row(micro, "10 %")[hope] == "0.302 / 0.250 / -0.052"
+    published = 1 + list(baselines.EVERY).index("HOPE, as published")
+    assert row(links, "cora")[published] == "0.548 / 0.500 / -0.048"
+    assert row(time, "cora")[hope] == "27 / 30.00"
+    assert row(time, "cora")[1 + list(baselines.EVERY).index("NetMF")] == "22 / refused"
+    assert "Slower than printed: HOPE on cora." in time.text
 
 
 def test_summary_counts_and_lists_the_lowest():
