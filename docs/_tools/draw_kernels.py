@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from kernelne.kernels import KERNELS
 
-#: Kernel → its formula, and the sigmas that are drawn: those of the paper and of our default, or ones that work.
+#: Kernel → its formula, and the sigmas drawn: those of the paper's mixtures, or ones that work.
 SHOWN = {
     "gaussian": (r"\exp(-D/\sigma^2)", (1.0, 2.0, 3.0)),
     "schoenberg": (r"(1+D)^{-\sigma}", (1.0, 1.5, 2.0)),

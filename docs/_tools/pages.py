@@ -1,7 +1,7 @@
 """What the site takes from outside docs/: pages and pictures of the repository, and the README's tables.
 
-In the files links lead to `../README.md` or `../experiments/…`, so that they work where the files are read as they
-are. On the site these pages stand beside the others, and links are turned accordingly.
+In the files links lead to `../README.md` or `../experiments/…`, so that they work where the files are read as
+they are. On the site these pages stand beside the others, and links are turned accordingly.
 """
 
 from __future__ import annotations
