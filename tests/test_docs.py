@@ -128,24 +128,40 @@ def test_links_of_the_files_lead_somewhere(name, built, pages):
             assert anchor in pages[page].ids, address
 
 
-def test_search_works_where_the_site_is_opened_as_files(built):
-    sync_api = pytest.importorskip("playwright.sync_api")
+@pytest.fixture
+def opened(built):
+    """The first page, opened as a file; in the end nothing may have failed or been asked of elsewhere."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if find_chromium() is None:
         pytest.skip("no Chromium on this machine")
     asked, wrong = [], []
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.on("requestfailed", lambda request: wrong.append(request.url))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto((built[0] / "index.html").as_uri())
-        page.locator("input.md-search__input").click()
-        page.keyboard.type("deterministic")
-        page.locator(".md-search-result__link").first.wait_for(timeout=20_000)
+        yield page
         browser.close()
     assert not wrong
     assert not [address for address in asked if urlsplit(address).scheme not in ("file", "data", "about")]
+
+
+def test_search_works_where_the_site_is_opened_as_files(opened):
+    opened.locator("input.md-search__input").click()
+    opened.keyboard.type("deterministic")
+    opened.locator(".md-search-result__link").first.wait_for(timeout=20_000)
+
+
+def test_examples_are_copied_without_prompts_and_output(opened):
+    example = opened.locator(".highlight", has_text="<Graph: 34 nodes")
+    example.locator("button").click(timeout=20_000)
+    copied = opened.evaluate("navigator.clipboard.readText()")
+    assert "graph = read_graph(edges)" in copied
+    assert ">>>" not in copied
+    assert "34 nodes" not in copied
 
 
 def test_every_kernel_is_drawn(tmp_path):

@@ -31,6 +31,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     if page.file.src_uri.startswith("experiments/"):
         return markdown
     markdown = _SECTION.sub(lambda found: _section(found[1], files), markdown)
+    markdown = markdown.replace("```python\n>>>", "```pycon\n>>>")  # tells prompts and output from code
     return re.sub(r"\]\(\.\./((?:experiments|examples)/[^)]+|CHANGELOG\.md)\)", r"](\1)", markdown)
 
 
