@@ -13,7 +13,7 @@ else
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
 endif
 
-.PHONY: demo test test-gpu check bench paper paper-quick clean
+.PHONY: demo docs test test-gpu check bench paper paper-quick clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kernelne needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -24,6 +24,11 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/kernelne demo --output demo --overwrite
+
+# The site, in site/: pages, reference and pictures, to be read without a network.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 # Where torch for the CPU is to be had nowhere, the tests of the GPU's kernels are skipped.
 TORCH_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --group gpu-tests
@@ -75,4 +80,4 @@ paper paper-quick: $(STAMP) $(GENSIM)
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,191 @@
+"""The site of the docs: built without a warning, whole, and silent on the network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+
+import kernelne
+import kernelne.baselines
+from explorer.browser import ARGUMENTS, find_chromium
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "mkdocs.yml").exists():
+    pytest.skip("the docs are not part of the source distribution", allow_module_level=True)
+sys.path.insert(0, str(ROOT / "docs" / "_tools"))
+docstrings, draw_kernels = map(import_module, ("docstrings", "draw_kernels"))
+
+
+class Page(HTMLParser):
+    """The ids of a page, what it loads, and where its links lead."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.loads, self.links = set(), set(), set()
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.ids.add(given.get("id"))
+        self.loads |= {
+            given[name] for name in ("src", "srcset", "poster", "data", "action") if given.get(name)
+        }
+        if tag == "link" and given.get("rel") != "canonical":
+            self.loads.add(given["href"])
+        if tag == "a" and given.get("href"):
+            self.links.add(given["href"])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the site, and what was said while it was built."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def pages(built):
+    return {path: Page(path) for path in built[0].rglob("*.html")}
+
+
+def test_no_warnings(built):
+    assert "Documentation built" in built[1]
+    assert not [line for line in built[1].splitlines() if "WARNING" in line or "ERROR" in line]
+
+
+def test_every_public_name_is_in_the_reference(built, pages):
+    reference = pages[built[0] / "api.html"]
+    names = {f"kernelne.{name}" for name in kernelne.__all__ if not name.startswith("_")}
+    names |= {f"kernelne.baselines.{name}" for name in kernelne.baselines.__all__}
+    assert names <= reference.ids
+    assert {"kernelne.KernelNE.fit", "kernelne.Embedding.neighbours"} <= reference.ids
+
+
+def test_signatures_and_parameters_are_in_the_reference(built):
+    text = re.sub(r"<[^>]+>", "", (built[0] / "api.html").read_text("utf-8"))
+    assert "walks_per_node=80" in text
+    assert "window: nodes at most so many steps apart" in text
+    assert "-----" not in text  # a heading of a docstring that was not understood
+
+
+def test_nothing_is_loaded_from_elsewhere(built, pages):
+    assert len(pages) > 15
+    outside = {
+        (path.name, address)
+        for path, page in pages.items()
+        for address in page.loads
+        if address.startswith("//") or urlsplit(address).scheme not in ("", "data")
+    }
+    assert not outside
+    for style in built[0].rglob("*.css"):
+        assert not re.search(r"(url\(\s*[\"']?|@import\s+[\"'])(https?:)?//", style.read_text("utf-8")), style
+
+
+def test_links_within_the_site_lead_somewhere(built, pages):
+    dead = []
+    for path, page in pages.items():
+        for address in page.links | page.loads:
+            target, anchor = urldefrag(address)
+            if urlsplit(address).scheme or path.name == "404.html":  # which has addresses from the root
+                continue
+            found = (path.parent / unquote(target)).resolve() if target else path
+            found = found / "index.html" if found.is_dir() else found
+            if not found.exists() or (anchor and found in pages and unquote(anchor) not in pages[found].ids):
+                dead.append((path.name, address))
+    assert not dead
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "CHANGELOG.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+)
+def test_links_of_the_files_lead_somewhere(name, built, pages):
+    text = re.sub(r"^```.*?^```", "", (ROOT / name).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for address in re.findall(r"\]\(([^)\s]+)\)", text):
+        target, anchor = urldefrag(address)
+        if urlsplit(address).scheme or not target:
+            continue
+        path = ((ROOT / name).parent / target).resolve()
+        assert path.exists(), address
+        page = built[0] / path.relative_to(ROOT).with_suffix(".html").name
+        if anchor and path.parent == ROOT / "docs":
+            assert anchor in pages[page].ids, address
+
+
+@pytest.fixture
+def opened(built):
+    """The first page, opened as a file; in the end nothing may have failed or been asked of elsewhere."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if find_chromium() is None:
+        pytest.skip("no Chromium on this machine")
+    asked, wrong = [], []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
+        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("requestfailed", lambda request: wrong.append(request.url))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((built[0] / "index.html").as_uri())
+        yield page
+        browser.close()
+    assert not wrong
+    assert not [address for address in asked if urlsplit(address).scheme not in ("file", "data", "about")]
+
+
+def test_search_works_where_the_site_is_opened_as_files(opened):
+    opened.locator("input.md-search__input").click()
+    opened.keyboard.type("deterministic")
+    opened.locator(".md-search-result__link").first.wait_for(timeout=20_000)
+
+
+def test_examples_are_copied_without_prompts_and_output(opened):
+    example = opened.locator(".highlight", has_text="<Graph: 34 nodes")
+    example.locator("button").click(timeout=20_000)
+    copied = opened.evaluate("navigator.clipboard.readText()")
+    assert "graph = read_graph(edges)" in copied
+    assert ">>>" not in copied
+    assert "34 nodes" not in copied
+
+
+def test_every_kernel_is_drawn(tmp_path):
+    draw_kernels.draw(str(tmp_path / "kernels.svg"))
+    assert (tmp_path / "kernels.svg").read_text("utf-8").count('id="axes_') == 3
+
+
+@pytest.mark.parametrize(
+    ("docstring", "markdown"),
+    [
+        ("One line.\nAnother.", "One line.\nAnother."),
+        ("Examples\n--------\n>>> 1 + 1\n2", "**Examples**\n\n```pycon\n>>> 1 + 1\n2\n```"),
+        (
+            "dim: columns,\n    so many.\np, q: node2vec's.",
+            "- `dim`: columns, so many.\n- `p`, `q`: node2vec's.",
+        ),
+        ("dim, window,\nnorm: as there.", "- `dim`, `window`, `norm`: as there."),
+        (
+            "task      what for\nresults   the best\n          first",
+            "- `task`: what for\n- `results`: the best first",
+        ),
+        ("suffix  ids  more\n.npz    yes  no", "```text\nsuffix  ids  more\n.npz    yes  no\n```"),
+        ("Said of this: nothing.", "Said of this: nothing."),
+    ],
+)
+def test_docstrings_become_markdown(docstring, markdown):
+    assert docstrings.as_markdown(docstring) == markdown
