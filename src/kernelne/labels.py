@@ -250,7 +250,15 @@ def _read_mat(path: str, header: bool | None, separator: str | None) -> Labels:
 
 def _comparable(nodes: NDArray[Any]) -> Any:
     ids = id_column(nodes)
-    return pa.array(list(map(str, nodes)), pa.large_string()) if ids is None else ids
+    if ids is not None:
+        return ids
+    texts = list(map(str, nodes))
+    try:
+        return pa.array(texts, pa.large_string())
+    except UnicodeEncodeError as error:  # half of a surrogate pair, which no file can hold
+        raise InputError(
+            f"the id {error.object!r} is not Unicode text (character {error.start + 1}): rename the node"
+        ) from None
 
 
 def _encode(texts: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from kernelne import Embedding, __version__
 from kernelne.cli.output import print_table
 
@@ -60,6 +62,15 @@ def test_info(kernelne, folder):
     assert facts["estimated_seconds"] >= 0
     text = kernelne("info", "two.edges", cwd=folder).stdout
     assert re.search(r"^components +2$", text, re.M)
+
+
+@pytest.mark.parametrize(
+    ("options", "walks"),
+    [([], 170 + 17), (["--walks-per-node", "40"], 40 + 4), (["--model", "kernelne"], 80)],
+)
+def test_info_counts_the_walks_of_the_pilot(kernelne, folder, options, walks):
+    result = kernelne("info", "ring.edges", "--json", *options, cwd=folder)
+    assert json.loads(result.stdout)["walks"] == 12 * walks
 
 
 def test_demo(kernelne, tmp_path):
