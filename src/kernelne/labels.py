@@ -312,7 +312,7 @@ def _read_columns(path: str | os.PathLike[str], mark: int, first_line: int) -> t
     for buffer, start, stop in _tokens.chunks(path):
         _tokens.check_text(path, buffer, start, stop, line)
         count, status, position, line = _tokens.scan(
-            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out
+            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out, np.empty(0, np.int64)
         )
         if status != _tokens.OK:
             raise _line_error(path, status, mark, line, _tokens.text_at(buffer, position))

@@ -38,6 +38,7 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
         "largest_component": int(np.bincount(component).max()),
         "isolated_nodes": count_isolated(graph),
         "nodes_without_successors": int((degrees == 0).sum()),
+        "repeated_edges_merged": graph.n_merged,
         "self_loops": int((rows == graph.neighbours).sum()),
         "degree_min": int(degrees.min()),
         "degree_median": float(np.median(degrees)),

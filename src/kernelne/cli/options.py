@@ -69,6 +69,9 @@ READING: Options = {
         help="Format of the file, a suffix without its dot: edges, csv, graphml, mtx …",
         default="by the suffix",
     ),
+    "skip_bad": _reading(
+        bool, "--skip-bad", help="Edge list: leave out lines that are no edges, and tell how many."
+    ),
 }
 #: How a graph is read to predict links in it.
 UNDIRECTED = READING | {
