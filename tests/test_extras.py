@@ -87,6 +87,18 @@ def test_what_is_missing_is_named(told, action, _, packages, extra):
         assert set(packages) <= brought
 
 
+def test_the_docs_list_all_extras():
+    page = (Path(__file__).parents[1] / "docs" / "install.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
+    assert rows.pop("all") == "all of these but `gpu`"
+    brought = {
+        extra: ", ".join(re.match(r"[\w-]+", r)[0] for r in requirements)
+        for extra, requirements in PROJECT["optional-dependencies"].items()
+        if extra != "all"
+    }
+    assert rows == brought
+
+
 def _imported():
     """The modules outside of the standard library that files of the package import."""
     for path in Path(kernelne.__file__).parent.rglob("*.py"):

@@ -82,7 +82,7 @@ def test_options_and_arguments_are_completed(folder, line, expected):
 
 
 def test_files_stand_beside_datasets_and_are_left_to_the_shell_where_none_is_meant(folder):
-    for name in ("digits.csv", "dune", ".hidden"):
+    for name in ("digits.csv", "dune", ".hidden", "d x.csv"):
         (folder / name).mkdir() if name == "dune" else (folder / name).touch()
     assert offered("kernelne embed d", folder).split() == [
         "dblp",

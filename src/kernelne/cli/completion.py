@@ -7,6 +7,7 @@ and a test compares.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
 Completion = Callable[[str], list[str]]
@@ -38,16 +39,18 @@ def one_of(*names: str) -> Completion:
 
 
 def graph_or_labels(incomplete: str) -> list[str]:
-    """Datasets that may be meant and, beside them, files; where no dataset is, the shell offers the files."""
+    """Datasets that may be meant and, beside them, files; where no dataset is, the shell offers the files.
+
+    Files with blanks or other marks in their names are left to it too, as it knows how to quote them.
+    """
     datasets = one_of(*DATASETS)(incomplete)
     try:
         with os.scandir() as entries:
             files = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
     except OSError:
         files = []
-    hidden = incomplete.startswith(".")
-    files = [name for name in files if name.startswith(incomplete) and (hidden or name[0] != ".")]
-    return datasets + files if datasets else []
+    plain = [name for name in files if re.fullmatch(r"\w[\w@%+=,./-]*", name)]
+    return datasets + one_of(*plain)(incomplete) if datasets else []
 
 
 def methods(incomplete: str) -> list[str]:
