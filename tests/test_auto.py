@@ -202,6 +202,13 @@ def test_progress_runs_on_through_pilot_and_run():
     assert model.history_["walks"][-1] == 6 * 40
 
 
+@pytest.mark.parametrize(("params", "walks"), [({}, 187), ({"walks_per_node": 3}, 4)])
+def test_walks_of_pilot_and_run_are_counted(params, walks):
+    model = MKernelNE(**params)
+    assert model.n_walks() == walks
+    assert model.set_params(kernels=[("gaussian", 1.0)]).n_walks() == params.get("walks_per_node", 80)
+
+
 # What was chosen
 
 

@@ -123,6 +123,12 @@ def test_bad_parameters_are_told_at_fit(model, params, words):
     assert not hasattr(model, "embedding_")
 
 
+@pytest.mark.parametrize("kernels", ["Auto", "gaussian", ""])
+def test_a_word_for_kernels_is_auto(kernels):
+    with pytest.raises(ParameterError, match=f'^kernels={kernels!r}: give "auto", or '):
+        MKernelNE(kernels=kernels).config()
+
+
 @pytest.mark.parametrize("package", ["torch", "triton"])
 def test_a_gpu_needs_packages_of_its_own(monkeypatch, package):
     for module in ("gpu", "gpu_loop", "gpu_walks"):

@@ -430,3 +430,14 @@ def test_names_and_weights_in_one_object_array():
     graph = as_graph(table)
     assert graph.nodes.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(graph.weights, [0.5, 0.5, 2.0, 2.0])
+
+
+def test_repeated_edges_are_counted():
+    edges = [1, 2, 1, 3, 3], [2, 1, 2, 3, 3]
+    assert Graph.from_edges(*edges).n_merged == 3
+    assert Graph.from_edges(*edges, directed=True).n_merged == 2
+    assert Graph.from_edges(*edges, drop_self_loops=True).n_merged == 2
+    assert Graph.from_edges(*edges, weights=[1, 2, 1, 1, 0.5]).n_merged == 3
+    again = pickle.loads(pickle.dumps(Graph.from_edges(*edges)))
+    assert again.n_merged == 3
+    assert again.fingerprint == Graph.from_edges([1, 3], [2, 3]).fingerprint

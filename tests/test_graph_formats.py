@@ -6,6 +6,7 @@ import gzip
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from kernelne import _tokens
 from kernelne._graph_formats import FORMATS
 from kernelne._ids import plain_integers
 from kernelne._words import Words
@@ -673,3 +675,36 @@ def test_damage_is_never_more_than_one_error(tmp_path, suffix):
             warnings.simplefilter("ignore")
             with suppress(InputError):
                 read_graph(path)
+
+
+# Files that do not fit in memory
+
+
+@pytest.mark.parametrize("suffix", [".graphml", ".gml", ".net", ".adjlist", ".metis"])
+@pytest.mark.parametrize("compression", ["", ".gz", ".zst"])
+def test_what_would_not_fit_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, suffix, compression):
+    path = tmp_path / f"bomb{suffix}{compression}"
+    how = {"": None, ".gz": "gzip", ".zst": "zstd"}[compression]
+    with pa.output_stream(path, compression=how) as out:
+        for _ in range(200):
+            out.write(b" " * 2**20)
+    monkeypatch.setattr(_tokens, "available_bytes", lambda: 6 * 2**24)
+    text = "the file is" if how is None else "the file, unpacked, is"
+    tracemalloc.start()
+    with pytest.raises(FileFormatError, match=rf"{text} larger than 0.02 GiB.* 0.09 GiB are free; write"):
+        read_graph(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**27
+
+
+def test_a_file_that_just_fits_is_read(tmp_path, monkeypatch):
+    write_graph(Graph.from_edges([0], [1]), tmp_path / "g.gml.gz")
+    size = len(gzip.decompress((tmp_path / "g.gml.gz").read_bytes()))
+    monkeypatch.setattr(_tokens, "available_bytes", lambda: 6 * size)
+    assert read_graph(tmp_path / "g.gml.gz").n_edges == 1
+    monkeypatch.setattr(_tokens, "available_bytes", lambda: 6 * size - 1)
+    with pytest.raises(FileFormatError, match="unpacked"):
+        read_graph(tmp_path / "g.gml.gz")
+    monkeypatch.setattr(_tokens, "available_bytes", lambda: None)  # where the system does not tell
+    assert read_graph(tmp_path / "g.gml.gz").n_edges == 1

@@ -354,6 +354,64 @@ def test_ragged_lines(read):
     fails(read, "a,b\n ,c\n", "found an empty field", 2, " ,c")
 
 
+BAD = "1 2 1\n2 3\n2 3 0.5\n3 4 nan\n4 5 -1\nfoo bar baz\n6 7 8 9\n5 6 inf\n6 7 2\n"
+
+
+def test_bad_lines_are_left_out_if_asked(read, tmp_path):
+    fails(read, BAD, "expected 3 fields", 2, "2 3")
+    expected = re.escape(
+        f"{tmp_path / 'graph.txt'}: 6 lines left out, 2, 4, 5, …: expected 3 fields between blanks, "
+        "with a weight that is finite and not below zero"
+    )
+    with pytest.warns(UserWarning, match=f"^{expected}$") as caught:
+        graph = read(BAD, skip_bad=True)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    # Integers, for all that the words of a bad line are none.
+    assert graph.nodes.tolist() == [1, 2, 3, 6, 7]
+    assert graph.weights.tolist() == [1, 1, 0.5, 0.5, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "left_out", "nodes"),
+    [
+        ("1 2\n3\n2 3\n", "1 line left out, 2: expected 2 fields between blanks", [1, 2, 3]),
+        ("a b\nb c\nc d x\nd e f g\n", "2 lines left out, 3, 4: expected 2", ["a", "b", "c"]),
+        (
+            '1,2\n,3\n2,\n"2,3\n3,1\n',
+            "3 lines left out, 2, 3, 4: .* between commas",
+            [1, 2, 3],
+        ),
+        ("source,target,weight\n# note\n1,2\n1,2,0.5\n", "1 line left out, 3: expected 3", [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_what_counts_as_a_bad_line(read, content, left_out, nodes, ending):
+    with pytest.warns(UserWarning, match=left_out):
+        graph = read(content.replace("\n", ending), skip_bad=True)
+    assert graph.nodes.tolist() == nodes
+
+
+def test_bad_lines_in_a_file_of_many_chunks(read):
+    lines = [f"{i} {i + 1}" for i in range(400_000)]
+    clean = [line for k, line in enumerate(lines) if k % 1000 != 999]
+    for k in range(999, len(lines), 1000):
+        lines[k] = "x" * 300
+    with pytest.warns(UserWarning, match=r"400 lines left out, 1000, 2000, 3000, …"):
+        graph = read("\n".join(lines), skip_bad=True)
+    assert graph.fingerprint == read("\n".join(clean)).fingerprint
+
+
+def test_skipping_has_its_limits(read):
+    assert read("1 2\n2 3\n", skip_bad=True).n_edges == 2  # nothing to warn of
+    fails(read, "1\n2 3\n", "expected 2 or 3 fields", 1, "1", skip_bad=True)
+    fails(read, "1 2\n2\r3\n", "carriage return", 2, "2\r3", skip_bad=True)
+    with pytest.warns(UserWarning, match="1 line left out, 1"):
+        fails(read, "1 2 x\n", "no edges in the file", None, skip_bad=True, header=False)
+    with pytest.raises(ParameterError, match="skip_bad=True: leaves out lines of edge lists, not of GML"):
+        read("graph []", "g.gml", skip_bad=True)
+
+
 def test_attributes_of_networkx_get_a_hint(read):
     for line in ("1 2 {}", "1 2 {'weight': 3}", "1 2 {'a': 1, 'b': 2}"):
         fails(read, f"{line}\n{line}\n", "data=False", 1, line)

@@ -242,6 +242,14 @@ def test_values_that_are_no_labels():
         Labels.from_values([1, 2], ["a"])
 
 
+def test_an_id_that_is_no_text_is_named():
+    """Half of a surrogate pair: graphs of networkx may have such names."""
+    good, bad = ["ann", "bob"], ["ann", "bob\ud800"]
+    for ours, theirs in ((good, bad), (bad, good)):
+        with pytest.raises(InputError, match=r"the id 'bob\\ud800' is not Unicode text \(character 4\)"):
+            Labels.from_values(ours, ["x", "y"]).for_nodes(theirs)
+
+
 def test_empty_cells_are_no_labels(tmp_path):
     labels = read_labels(_write(tmp_path, 'node,label\nann,\nbob,x\ncem,""\ndora,y;x\n', "a.csv"))
     assert _as_dict(labels) == {"bob": ["x"], "dora": ["x", "y"]}

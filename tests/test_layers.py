@@ -80,6 +80,14 @@ def test_import_is_light():
     assert not {"numba", "sklearn", "pyarrow", "numpy"} & set(loaded)
 
 
+def test_import_is_quick():
+    """The best of five, because other work on the machine only ever adds to it."""
+    code = "import time; t = time.perf_counter(); import kernelne; print(time.perf_counter() - t)"
+    command = [sys.executable, "-c", code]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(5)]
+    assert min(map(float, runs)) < 0.3
+
+
 def test_no_module_unpickles():
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

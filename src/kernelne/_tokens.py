@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kernelne._checks import available_bytes
 from kernelne._inputs import check_compressed, check_input, check_start
 from kernelne._jit import cached
 from kernelne.errors import FileFormatError
@@ -20,6 +21,10 @@ WHITESPACE = 0  # in place of a separator byte: any run of spaces and tabs
 MAX_LINE = 1 << 20  # bytes
 BUFFER = 2 * MAX_LINE  # a line of the longest length always fits
 MAX_FIELDS = 4  # one more than a line may have: enough to see that there are too many
+
+#: Memory that reading a whole file takes at the least, in sizes of its text; 7 (GraphML) to 15 (METIS) were
+#: measured. A piece is what is unpacked between two looks at how much there is.
+_HELD, _PIECE = 6, 1 << 24
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -76,21 +81,40 @@ def chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], in
 
 
 def whole(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.uint8]:
-    """The whole decompressed file, for formats that are no lists of lines; `xml`: markup is expected."""
-    check_input(path)
+    """The whole decompressed file, for formats that are no lists of lines; `xml`: markup is expected.
+
+    FileFormatError where it would not fit in memory: a small file may unpack to any size.
+    """
+    size, available = check_input(path), available_bytes()
+    most = None if available is None else available // _HELD
     compression = compression_of(path)
     if compression is not None:
         check_compressed(path, compression)
+    data = bytearray()
     with open(path, "rb") as file:
         stream: Any = file if compression is None else pa.input_stream(file, compression=compression)
         try:
-            data = bytearray(stream.read())
+            while most is None or max(size, len(data)) <= most:
+                if not (piece := stream.read(_PIECE)):
+                    break
+                data += piece
+            else:
+                raise _too_large(path, most, compression)
         except OSError as error:
             if compression is None:
                 raise
             raise FileFormatError(path, f"corrupt or truncated {compression} data ({error})") from None
     check_start(path, bytes(data[:64]), xml)
     return np.frombuffer(data, np.uint8)
+
+
+def _too_large(path: str | os.PathLike[str], most: int, compression: str | None) -> FileFormatError:
+    text = "the file" if compression is None else "the file, unpacked,"
+    return FileFormatError(
+        path,
+        f"{text} is larger than {most / 2**30:.2f} GiB: reading takes {_HELD} times as much memory or more, "
+        f"and {_HELD * most / 2**30:.2f} GiB are free; write it as an edge list, which is read in pieces",
+    )
 
 
 def whole_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
@@ -261,7 +285,9 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_full, weighted, as_text, out):  # type: ignore[no-untyped-def]
+def scan(  # type: ignore[no-untyped-def]
+    buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_full, weighted, as_text, out, bad
+):
     """Read the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 
     `line` lines came before; those below `first_line` are skipped, as are blank lines and comments. A line
@@ -270,6 +296,9 @@ def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_fu
     text, ends): ids (2, m) int64 if not `as_text`, else id i of column k is the bytes
     `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of edges, status, start of the
     line it stopped at, its number).
+
+    `bad` (k + 1,) int64: lines without the right fields, ids or weight are left out, counted in its first
+    entry, and the numbers of the first k noted in the others; if it is empty, the first such line stops it.
     """
     ids, weights, text, ends = out
     fields = np.empty((MAX_FIELDS, 3), np.int64)
@@ -294,10 +323,28 @@ def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_fu
         if first == end or buffer[first] == _HASH or buffer[first] == _PERCENT or line < first_line:
             continue
         found = split_line(buffer, begin, end, separator, fields)
+        status = OK
+        weight = 0.0
         if found < 0:
-            return count, BAD_QUOTE, begin, line
-        if n_fields > 0 and found != n_fields:
-            return count, N_FIELDS, begin, line
+            status = BAD_QUOTE
+        elif n_fields > 0 and found != n_fields:
+            status = N_FIELDS
+        else:
+            # Before ids are read: a line that is left out must not make strings of the ids of all others.
+            for k in range(n_full):
+                if fields[k, 0] == fields[k, 1] and fields[k, 2] == 0:
+                    status = EMPTY_ID
+            if weighted and status == OK:
+                weight = parse_number(buffer, fields[2, 0], fields[2, 1])
+                if not 0 <= weight < np.inf:
+                    status = BAD_WEIGHT
+        if status != OK:
+            if len(bad) == 0:
+                return count, status, begin, line
+            bad[0] += 1
+            if bad[0] < len(bad):
+                bad[bad[0]] = line
+            continue
         for k in range(n_ids):
             left, right, quoted = fields[k]
             if not as_text:
@@ -306,8 +353,6 @@ def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_fu
                     return count, NOT_INTEGER, begin, line
                 ids[k, count] = value
                 continue
-            if left == right and not quoted and k < n_full:
-                return count, EMPTY_ID, begin, line
             size = ends[k, count]
             j = left
             while j < right:
@@ -316,9 +361,6 @@ def scan(buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_fu
                 j += 2 if quoted and buffer[j] == _QUOTE else 1
             ends[k, count + 1] = size
         if weighted:
-            weight = parse_number(buffer, fields[2, 0], fields[2, 1])
-            if not 0 <= weight < np.inf:
-                return count, BAD_WEIGHT, begin, line
             weights[count] = weight
         count += 1
     return count, OK, i, line

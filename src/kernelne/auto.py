@@ -79,6 +79,11 @@ def is_automatic(kernels: Any) -> bool:
     return isinstance(kernels, str) and kernels == "auto"
 
 
+def pilot_walks(config: TrainingConfig) -> int:
+    """Walks that start at each node in the pilot, before those of the run itself."""
+    return max(round(_PILOT_SHARE * config.walks_per_node), 1)
+
+
 def pilot(
     graph: Any,
     config: TrainingConfig,
@@ -94,7 +99,7 @@ def pilot(
     among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start; there
     the widest kernel, which still pulls from afar, earns its place too.
     """
-    first = replace(config, walks_per_node=max(round(_PILOT_SHARE * config.walks_per_node), 1))
+    first = replace(config, walks_per_node=pilot_walks(config))
     before = graph.n_nodes * first.walks_per_node
     expected = before + graph.n_nodes * config.walks_per_node
     loss = train(graph, first, lambda done, _, loss: report(done, expected, loss)).loss

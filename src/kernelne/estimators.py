@@ -74,6 +74,12 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         """Tables (n, dim) that `fit` holds at its peak."""
         return auto.n_tables(auto.settle(self.get_params(deep=False)))
 
+    def n_walks(self) -> int:
+        """Walks from each node in `fit`, at most: those of the pilot, if there is one, and of the run."""
+        config = self.config()
+        piloted = auto.is_automatic(self.get_params(deep=False).get("kernels"))
+        return config.walks_per_node + (auto.pilot_walks(config) if piloted else 0)
+
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
 
@@ -309,7 +315,12 @@ class MKernelNE(_WalkEmbedder):
         self.progress = progress
 
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-        return check_kernels(settled["kernels"])
+        kernels = settled["kernels"]
+        if isinstance(kernels, str):
+            raise ParameterError(
+                "kernels", kernels, 'give "auto", or (name, sigma) pairs such as [("gaussian", 1.0)]'
+            )
+        return check_kernels(kernels)
 
     @classmethod
     def paper(cls, kernel: str = "gaussian", dataset: str | None = None, **changes: Any) -> Self:

@@ -55,6 +55,7 @@ class Graph:
     weights: (n_entries,) float32 above zero, aligned with `neighbours`; None when unweighted.
     directed: whether an entry in row i is an arc that leaves i.
     nodes: (n_nodes,) ids, all different: int64, or objects (str; any hashable when networkx had others).
+    n_merged: how many of the edges given were repetitions, merged into others; 0 for those of a matrix.
     """
 
     offsets: NDArray[np.int64]
@@ -62,6 +63,7 @@ class Graph:
     weights: NDArray[np.float32] | None
     directed: bool
     nodes: NDArray[Any]
+    n_merged: int = 0
 
     def __post_init__(self) -> None:
         for array in (self.offsets, self.neighbours, self.weights, self.nodes):
@@ -70,7 +72,9 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle forgets that an array is read-only; the constructor puts it back.
-        return Graph, (self.offsets, self.neighbours, self.weights, self.directed, self.nodes)
+        return Graph, (
+            self.offsets, self.neighbours, self.weights, self.directed, self.nodes, self.n_merged,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
@@ -413,6 +417,7 @@ def _assemble(
     del sources, targets, keep
     offsets, neighbours, values = transpose(offsets, neighbours, values)
     size = merge(offsets, neighbours, values)
+    n_merged = len(neighbours) - int(size)
     if weights is None:
         merged = np.empty(0, np.float32)
     else:
@@ -422,7 +427,7 @@ def _assemble(
         offsets, neighbours, merged = mirror(offsets, neighbours, merged)
     elif size < len(neighbours):
         neighbours = neighbours[:size].copy()
-    return Graph(offsets, neighbours, None if weights is None else merged, directed, nodes)
+    return Graph(offsets, neighbours, None if weights is None else merged, directed, nodes, n_merged)
 
 
 def _entry(offsets: NDArray[Any], neighbours: NDArray[Any], position: int) -> tuple[int, int]:

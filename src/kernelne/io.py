@@ -27,6 +27,7 @@ def read_graph(
     separator: str | None = None,
     drop_self_loops: bool = False,
     format: str | None = None,
+    skip_bad: bool = False,
 ) -> Graph:
     """Read a graph from a file, in the format its suffix names.
 
@@ -58,15 +59,19 @@ def read_graph(
         from the first lines, " " is runs of blanks.
     drop_self_loops: leave edges from a node to itself out.
     format: a suffix without its dot, such as "gml", that counts in place of the file's own.
+    skip_bad: of an edge list, leave lines out that have another number of fields than the first, an empty id
+        or a weight that is none, with a warning of how many and which come first; otherwise they are errors.
     """
     path = os.fsdecode(path)
     found, _ = find_format(path, format)
     if isinstance(nodes, bytes | os.PathLike):
         nodes = os.fsdecode(nodes)
-    options = Options(directed, header, weighted, nodes, separator)
+    options = Options(directed, header, weighted, nodes, separator, skip_bad)
     if found.is_edge_list:
         edges = found.read(path, options)
     else:
+        if skip_bad:
+            raise ParameterError("skip_bad", skip_bad, f"leaves out lines of edge lists, not of {found.name}")
         for name in ("header", "separator"):
             if getattr(options, name) is not None and not isinstance(nodes, str):
                 raise ParameterError(

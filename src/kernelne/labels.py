@@ -250,7 +250,15 @@ def _read_mat(path: str, header: bool | None, separator: str | None) -> Labels:
 
 def _comparable(nodes: NDArray[Any]) -> Any:
     ids = id_column(nodes)
-    return pa.array(list(map(str, nodes)), pa.large_string()) if ids is None else ids
+    if ids is not None:
+        return ids
+    texts = list(map(str, nodes))
+    try:
+        return pa.array(texts, pa.large_string())
+    except UnicodeEncodeError as error:  # half of a surrogate pair, which no file can hold
+        raise InputError(
+            f"the id {error.object!r} is not Unicode text (character {error.start + 1}): rename the node"
+        ) from None
 
 
 def _encode(texts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -304,7 +312,7 @@ def _read_columns(path: str | os.PathLike[str], mark: int, first_line: int) -> t
     for buffer, start, stop in _tokens.chunks(path):
         _tokens.check_text(path, buffer, start, stop, line)
         count, status, position, line = _tokens.scan(
-            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out
+            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out, np.empty(0, np.int64)
         )
         if status != _tokens.OK:
             raise _line_error(path, status, mark, line, _tokens.text_at(buffer, position))

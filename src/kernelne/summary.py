@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,16 @@ from scipy.sparse.csgraph import connected_components
 
 from kernelne.errors import InputError
 from kernelne.graph import Graph, count_isolated
-from kernelne.training.config import TrainingConfig
 from kernelne.training.resources import check_memory, run_bytes, run_seconds
 
 
-def summarise(graph: Graph, config: TrainingConfig, n_tables: int = 2) -> dict[str, Any]:
-    """Facts by name, in the order to show them; all values can go into JSON."""
+def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
+    """Facts by name, in the order to show them; all values can go into JSON.
+
+    Of the run they are those of KernelNE or MKernelNE, its pilot included.
+    """
+    config = replace(estimator.config(), walks_per_node=estimator.n_walks())
+    n_tables = estimator.n_tables()
     degrees = graph.degrees
     n_components, component = connected_components(graph.to_scipy(), directed=False)
     rows = np.repeat(np.arange(graph.n_nodes), degrees)
@@ -33,6 +38,7 @@ def summarise(graph: Graph, config: TrainingConfig, n_tables: int = 2) -> dict[s
         "largest_component": int(np.bincount(component).max()),
         "isolated_nodes": count_isolated(graph),
         "nodes_without_successors": int((degrees == 0).sum()),
+        "repeated_edges_merged": graph.n_merged,
         "self_loops": int((rows == graph.neighbours).sum()),
         "degree_min": int(degrees.min()),
         "degree_median": float(np.median(degrees)),

@@ -8,6 +8,9 @@ import re
 import subprocess
 import sys
 
+import pytest
+
+from cli.running import assert_refused
 from kernelne import Embedding, __version__
 from kernelne.cli.output import print_table
 
@@ -46,20 +49,39 @@ def test_as_a_module(tmp_path):
 
 
 def test_info(kernelne, folder):
-    (folder / "two.edges").write_text("0 1\n1 2\n2 2\n5 6\n")
+    (folder / "two.edges").write_text("0 1\n1 2\n2 2\n5 6\n1 0\n2 2\n")
     (folder / "nodes.txt").write_text("9\n")
     result = kernelne("info", "two.edges", "--nodes", "nodes.txt", "--json", "--dim", "16", cwd=folder)
     assert result.returncode == 0, result.stderr
     facts = json.loads(result.stdout)
     expected = {
         "nodes": 6, "edges": 4, "directed": False, "components": 3, "largest_component": 3,
-        "isolated_nodes": 1, "self_loops": 1, "dim": 16, "degree_min": 0, "degree_max": 2, "weighted": False,
+        "isolated_nodes": 1, "self_loops": 1, "repeated_edges_merged": 2, "dim": 16,
+        "degree_min": 0, "degree_max": 2, "weighted": False,
     }  # fmt: skip
     assert {name: facts[name] for name in expected} == expected
     assert facts["estimated_memory_MiB"] > 0
     assert facts["estimated_seconds"] >= 0
     text = kernelne("info", "two.edges", cwd=folder).stdout
     assert re.search(r"^components +2$", text, re.M)
+
+
+def test_bad_lines_are_told_and_left_out(kernelne, folder):
+    (folder / "bad.edges").write_text("0 1\n1\n1 2\n")
+    assert_refused(kernelne("info", "bad.edges", cwd=folder), folder, "bad.edges:2: expected 2 fields")
+    result = kernelne("info", "bad.edges", "--skip-bad", "--json", cwd=folder)
+    assert "warning: bad.edges: 1 line left out, 2: expected 2 fields" in result.stderr
+    assert json.loads(result.stdout)["edges"] == 2
+    assert_refused(kernelne("info", "karate", "--skip-bad", cwd=folder), folder, "--skip-bad", "dataset")
+
+
+@pytest.mark.parametrize(
+    ("options", "walks"),
+    [([], 170 + 17), (["--walks-per-node", "40"], 40 + 4), (["--model", "kernelne"], 80)],
+)
+def test_info_counts_the_walks_of_the_pilot(kernelne, folder, options, walks):
+    result = kernelne("info", "ring.edges", "--json", *options, cwd=folder)
+    assert json.loads(result.stdout)["walks"] == 12 * walks
 
 
 def test_demo(kernelne, tmp_path):

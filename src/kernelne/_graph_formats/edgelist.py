@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _SAMPLE = 100  # data lines looked at to find the separator
+_NAMED = 3  # lines left out that a warning names
 # What would not come back as it is from an unquoted field.
 _NEEDS_QUOTES = r'^$|^[ #%\x{FEFF}]| $|[\t,;"]'
 _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "vertex", "label"}
@@ -70,6 +71,7 @@ def read(path: str, options: Options) -> Edges:
         node_layout = _node_layout(_sample(nodes), given, header, layout)
     elif nodes is not None:
         ids = read_ids(nodes, "nodes")
+    bad = np.empty(_NAMED + 1 if options.skip_bad else 0, np.int64)
     strings_given = ids is not None and len(ids) > 0 and not pa.types.is_integer(ids.type)
     for as_strings in (True,) if strings_given else (False, True):
         if node_layout is not None:
@@ -77,10 +79,12 @@ def read(path: str, options: Options) -> Edges:
             if listed is None:
                 continue
             ids = listed[0][0]
-        edges = ([], None) if layout is None else read_columns(path, layout, as_strings)
+        edges = ([], None) if layout is None else read_columns(path, layout, as_strings, bad)
         if edges is not None:
             break
     assert edges is not None  # as text, every file can be read or is an error
+    if layout is not None and bad.any():
+        _warn_of_bad(path, layout, bad)
     columns, weights = edges
     empty = pa.chunked_array([], pa.null())
     sources, targets = columns or (empty, empty)
@@ -118,6 +122,18 @@ def _warn_of_names(path: str | os.PathLike[str], line: int, sources: Any, target
             "pass header=True (--header)",
             stacklevel=5,
         )
+
+
+def _warn_of_bad(path: str | os.PathLike[str], layout: Layout, bad: NDArray[np.int64]) -> None:
+    """Warn of lines left out: `bad` is their number, then the numbers of the first of them."""
+    n_bad, named = int(bad[0]), ", ".join(map(str, bad[1 : bad[0] + 1]))
+    weight = ", with a weight that is finite and not below zero" if layout.weighted else ""
+    warnings.warn(
+        f"{os.fspath(path)}: {n_bad:,} {'lines' if n_bad > 1 else 'line'} left out, "
+        f"{named}{', …' if n_bad > _NAMED else ''}: expected {layout.n_fields} fields between "
+        f"{layout.between}{weight}",
+        stacklevel=4,
+    )
 
 
 def losses(graph: Graph) -> list[str]:
@@ -189,7 +205,8 @@ def _edge_layout(
             expected += f": keep the two or three wanted, for example with: {_sniff.cut_command(separator)}"
         raise FileFormatError(path, expected, line=line, text=_tokens.text_of(raw))
     if header is None:
-        header = _sniff.is_header([_sniff.split(raw, separator) for _, raw in sample])
+        rows = [_sniff.split(raw, separator) for _, raw in sample]
+        header = _sniff.is_header([row for row in rows if len(row) == len(fields)])
     return replace(layout, first_line=line + header)
 
 
@@ -210,9 +227,14 @@ def _node_layout(
 
 
 def read_columns(
-    path: str | os.PathLike[str], layout: Layout, as_strings: bool
+    path: str | os.PathLike[str], layout: Layout, as_strings: bool, bad: NDArray[np.int64] | None = None
 ) -> tuple[list[Any], NDArray[np.float64] | None] | None:
-    """Id columns as `read_ids` returns them, and weights; None when an id is not an integer but must be."""
+    """Id columns as `read_ids` returns them, and weights; None when an id is not an integer but must be.
+
+    Lines that are no edges are left out and noted in `bad`, as `scan` says; without it they are an error.
+    """
+    bad = np.empty(0, np.int64) if bad is None else bad
+    bad[:] = 0
     lines = _tokens.BUFFER // 2 + 1  # no data line is shorter than "1\n"
     ids = np.empty((2, 0 if as_strings else lines), np.int64)
     text = np.empty((2, _tokens.BUFFER if as_strings else 0), np.uint8)
@@ -225,7 +247,7 @@ def read_columns(
         _tokens.check_text(path, buffer, start, stop, line)
         count, status, position, line = _tokens.scan(
             buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields, layout.n_ids,
-            layout.n_ids, layout.weighted, as_strings, (ids, weights, text, ends),
+            layout.n_ids, layout.weighted, as_strings, (ids, weights, text, ends), bad,
         )  # fmt: skip
         if status == _tokens.NOT_INTEGER:
             return None

@@ -50,6 +50,7 @@ class Options:
     weighted: bool | None = None
     nodes: Any = None
     separator: str | None = None
+    skip_bad: bool = False
 
 
 def check_declared(path: str, n_nodes: int, size: int, line: int | None) -> None:

@@ -37,7 +37,6 @@ app = typer.Typer(
     name="kernelne",
     help="Node embeddings by kernel factorisation of random walks.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -81,7 +80,7 @@ def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
 def _run(args: list[str] | None) -> int:
     """Run the command; print what went wrong in one line; the exit code."""
     try:
-        code = app(args, standalone_mode=False)
+        code = app(args, prog_name="kernelne", standalone_mode=False)
         if code != _INTERRUPTED:  # Typer turns Ctrl-C into a code, or raises it, by version
             return code if isinstance(code, int) else 0
     except typer.Exit as exit_:

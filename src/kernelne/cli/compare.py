@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_graph, own_labels, told
 from kernelne.cli.options import (
     LABELS,
@@ -37,7 +38,12 @@ def compare(
     ] = False,
     methods: Annotated[
         str | None,
-        typer.Option("--methods", help="Names with commas between, as mkernelne,prone.", show_default="all"),
+        typer.Option(
+            "--methods",
+            help="Names with commas between, as mkernelne,prone.",
+            show_default="all",
+            autocompletion=completion.methods,
+        ),
     ] = None,
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, help="Labels: random splits for each share.")

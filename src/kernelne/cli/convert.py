@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import STANDARD_INPUT, check_files, given_graph, is_dataset, told
 from kernelne.cli.options import READING, OverwriteOption, QuietOption, default_of, takes
 from kernelne.cli.output import begin, say
@@ -21,6 +22,7 @@ def convert(
             metavar="IN",
             help="A graph, as other commands take it (- is standard input), or an embedding.",
             show_default=False,
+            autocompletion=completion.graph_or_labels,
         ),
     ],
     output: Annotated[

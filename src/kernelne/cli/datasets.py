@@ -8,12 +8,21 @@ from typing import Annotated
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.options import JsonOption
 from kernelne.cli.output import begin, print_json, print_table, say
 
 app = typer.Typer(name="datasets", help="Graphs that go by name.", no_args_is_help=True)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a dataset.", show_default=False)]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Of a dataset.",
+        show_default=False,
+        autocompletion=completion.one_of(*completion.DATASETS),
+    ),
+]
 
 
 @app.command("list")

@@ -78,9 +78,9 @@ def info(graph: GraphArgument, as_json: JsonOption = False, **given: Any) -> Non
     from kernelne.summary import summarise
 
     estimator = given_estimator(given)
-    config = estimator.config()
+    estimator.config()
     loaded = given_graph(graph, given)
     if not as_json:
         say(told(loaded))
     begin()
-    (print_json if as_json else print_facts)(summarise(loaded, config, estimator.n_tables()))
+    (print_json if as_json else print_facts)(summarise(loaded, estimator))

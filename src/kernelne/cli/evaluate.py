@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, matched_labels
 from kernelne.cli.options import (
     LABELS,
@@ -36,7 +37,12 @@ _SHARES = "1,5,10,50,90"
 @takes(LABELS)
 def classify(
     embedding: EmbeddingArgument,
-    labels: Annotated[str, typer.Argument(metavar="LABELS", help=LABELS_HELP, show_default=False)],
+    labels: Annotated[
+        str,
+        typer.Argument(
+            metavar="LABELS", help=LABELS_HELP, show_default=False, autocompletion=completion.graph_or_labels
+        ),
+    ],
     train_sizes: Annotated[
         str | None,
         typer.Option(
@@ -119,12 +125,21 @@ def cluster(
         ),
     ] = None,
     labels: Annotated[
-        str | None, typer.Option("--labels", metavar="LABELS", help=f"Compare with these. {LABELS_HELP}")
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="LABELS",
+            help=f"Compare with these. {LABELS_HELP}",
+            autocompletion=completion.graph_or_labels,
+        ),
     ] = None,
     graph: Annotated[
         str | None,
         typer.Option(
-            "--graph", metavar="GRAPH", help="Compare with its communities (Louvain); a file or a dataset."
+            "--graph",
+            metavar="GRAPH",
+            help="Compare with its communities (Louvain); a file or a dataset.",
+            autocompletion=completion.graph_or_labels,
         ),
     ] = None,
     output: Annotated[

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, matched_labels
 from kernelne.cli.options import (
     LABELS,
     READING,
     EmbeddingArgument,
+    LabelsOption,
     OverwriteOption,
     QuietOption,
     SeedOption,
@@ -30,17 +32,13 @@ def explore(
     graph: Annotated[
         str | None,
         typer.Option(
-            "--graph", metavar="GRAPH", help="Show its links, communities and degrees; a file or a dataset."
+            "--graph",
+            metavar="GRAPH",
+            help="Show its links, communities and degrees; a file or a dataset.",
+            autocompletion=completion.graph_or_labels,
         ),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            metavar="LABELS",
-            help="Lines of a node and its label, commas between several labels; or the name of a dataset.",
-        ),
-    ] = None,
+    labels: LabelsOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -53,6 +51,7 @@ def explore(
             "--layout",
             help=r"pca, tsne or umap (needs kernelne\[explore]); auto is t-SNE up to 10,000 nodes, PCA "
             "beyond, and the vectors themselves if they have two columns.",
+            autocompletion=completion.one_of(*completion.LAYOUTS),
         ),
     ] = "auto",
     n_nearest: Annotated[

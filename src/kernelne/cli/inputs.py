@@ -59,7 +59,7 @@ def _parse_kernels(text: str) -> list[tuple[str, float]]:
             pairs.append((name, float(sigma)))
         except ValueError:
             raise ParameterError(
-                "--kernels", text, "write NAME:SIGMA,NAME:SIGMA, as gaussian:1,schoenberg:2"
+                "--kernels", text, "write auto, or NAME:SIGMA,NAME:SIGMA as gaussian:1,schoenberg:2"
             ) from None
     return pairs
 

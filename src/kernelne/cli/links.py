@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, check_same_nodes, given_estimator, given_graph, given_node, told
 from kernelne.cli.options import (
     MODEL,
@@ -41,11 +42,20 @@ def links(
     ] = 0.5,
     non_edges: Annotated[
         str,
-        typer.Option("--non-edges", help="Pairs to tell from links: uniform, or degree: as linked as those."),
+        typer.Option(
+            "--non-edges",
+            help="Pairs to tell from links: uniform, or degree: as linked as those.",
+            autocompletion=completion.one_of(*completion.NON_EDGES),
+        ),
     ] = "uniform",
     splits: Annotated[int, typer.Option("--splits", min=1, help="How often to hide and to embed anew.")] = 1,
     operator: Annotated[
-        str, typer.Option("--operator", help="Features of a pair: l2, l1, hadamard or average.")
+        str,
+        typer.Option(
+            "--operator",
+            help="Features of a pair: l2, l1, hadamard or average.",
+            autocompletion=completion.one_of(*completion.OPERATORS),
+        ),
     ] = "l2",
     random_state: SeedOption = 0,
     quiet: QuietOption = False,

@@ -10,14 +10,27 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from kernelne.cli import completion
+from kernelne.cli.completion import one_of
+
 Function = TypeVar("Function", bound=Callable[..., None])
 Options = dict[str, Any]
 
 
-def _option(panel: str, kind: Any, *names: str, help: str, default: Any = None) -> Any:
+def _option(
+    panel: str,
+    kind: Any,
+    *names: str,
+    help: str,
+    default: Any = None,
+    complete: completion.Completion | None = None,
+) -> Any:
     """An option that is None, or False for a flag, unless it is given; `default` is what the help says."""
     shown = False if default is None else str(default)
-    return Annotated[kind, typer.Option(*names, help=help, rich_help_panel=panel, show_default=shown)]
+    return Annotated[
+        kind,
+        typer.Option(*names, help=help, rich_help_panel=panel, show_default=shown, autocompletion=complete),
+    ]
 
 
 _reading = partial(_option, "Reading the graph")
@@ -56,6 +69,9 @@ READING: Options = {
         help="Format of the file, a suffix without its dot: edges, csv, graphml, mtx …",
         default="by the suffix",
     ),
+    "skip_bad": _reading(
+        bool, "--skip-bad", help="Edge list: leave out lines that are no edges, and tell how many."
+    ),
 }
 #: How a graph is read to predict links in it.
 UNDIRECTED = READING | {
@@ -87,18 +103,26 @@ _model = partial(_option, "Model")
 _walks = partial(_option, "Walks")
 _training = partial(_option, "Training")
 MODEL: Options = {
-    "model": _model(str | None, "--model", help="mkernelne or kernelne.", default="mkernelne"),
+    "model": _model(
+        str | None,
+        "--model",
+        help="mkernelne or kernelne.",
+        default="mkernelne",
+        complete=one_of("mkernelne", "kernelne"),
+    ),
     "kernels": _model(
         str | None,
         "--kernels",
         help="mkernelne: NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and what is not given, by the graph.",
         default="auto",
+        complete=one_of("auto"),
     ),
     "kernel": _model(
         str | None,
         "--kernel",
         help="kernelne: gaussian, schoenberg or inverse_multiquadric.",
         default="gaussian",
+        complete=one_of(*completion.KERNELS),
     ),
     "sigma": _model(float | None, "--sigma", help="kernelne: bandwidth.", default=2.0),
     "dim": _model(int | None, "--dim", "-d", help="Columns of the embedding.", default=128),
@@ -115,6 +139,7 @@ MODEL: Options = {
         "--vectors",
         help="What is written: center, sum, smooth or concat.",
         default="smooth, or center",
+        complete=one_of(*completion.VECTORS),
     ),
     "norm": _model(
         float | None, "--norm", help="Mean length of the vectors.", default="chosen, or as trained"
@@ -136,7 +161,13 @@ MODEL: Options = {
     ),
     "learning_rate": _training(float | None, "--learning-rate", help="At the start.", default=0.025),
     "min_learning_rate": _training(float | None, "--min-learning-rate", help="At the end.", default=0.0001),
-    "backend": _training(str | None, "--backend", help=r"cpu, or gpu (needs kernelne\[gpu]).", default="cpu"),
+    "backend": _training(
+        str | None,
+        "--backend",
+        help=r"cpu, or gpu (needs kernelne\[gpu]).",
+        default="cpu",
+        complete=one_of(*completion.BACKENDS),
+    ),
     "n_threads": _training(int | None, "--n-threads", "-j", help="Threads.", default="all cores"),
     "deterministic": _training(
         bool | None, "--deterministic", help="The same bits for the same seed on any number of threads."
@@ -157,6 +188,7 @@ GraphArgument = Annotated[
         help="Edge list (.txt .tsv .csv .edges …) .graphml .gml .net .mtx .metis .adjlist, also .gz or .zst; "
         ".mat .parquet .arrow .feather; - is standard input; or the name of a dataset.",
         show_default=False,
+        autocompletion=completion.graph_or_labels,
     ),
 ]
 EmbeddingArgument = Annotated[
@@ -164,7 +196,10 @@ EmbeddingArgument = Annotated[
     typer.Argument(metavar="EMBEDDING", help="File that `kernelne embed` wrote.", show_default=False),
 ]
 LABELS_HELP = "Lines of a node and its label, commas between several labels; or the name of a dataset."
-LabelsOption = Annotated[str | None, typer.Option("--labels", metavar="LABELS", help=LABELS_HELP)]
+LabelsOption = Annotated[
+    str | None,
+    typer.Option("--labels", metavar="LABELS", help=LABELS_HELP, autocompletion=completion.graph_or_labels),
+]
 #: Labels where the graph may be a dataset that has some.
 OwnLabelsOption = Annotated[
     str | None,
@@ -173,6 +208,7 @@ OwnLabelsOption = Annotated[
         metavar="LABELS",
         help=LABELS_HELP,
         show_default="those of the dataset, if GRAPH is one",
+        autocompletion=completion.graph_or_labels,
     ),
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_graph, given_labels
 from kernelne.cli.options import (
     LABELS,
@@ -34,12 +35,19 @@ def plot(
     labels: LabelsOption = None,
     graph: Annotated[
         str | None,
-        typer.Option("--graph", metavar="GRAPH", help="Draw its edges, lightly; a file or a dataset."),
+        typer.Option(
+            "--graph",
+            metavar="GRAPH",
+            help="Draw its edges, lightly; a file or a dataset.",
+            autocompletion=completion.graph_or_labels,
+        ),
     ] = None,
     layout: Annotated[
         str,
         typer.Option(
-            "--layout", help=r"pca, tsne, umap (needs kernelne\[explore]), or auto: tsne up to 10,000 nodes."
+            "--layout",
+            help=r"pca, tsne, umap (needs kernelne\[explore]), or auto: tsne up to 10,000 nodes.",
+            autocompletion=completion.one_of(*completion.LAYOUTS),
         ),
     ] = "auto",
     title: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_labels, given_node
 from kernelne.cli.options import (
     LABELS,
@@ -34,7 +35,12 @@ def similar(
     ],
     k: Annotated[int, typer.Option("-k", min=1, help="How many for each.")] = 10,
     metric: Annotated[
-        str, typer.Option("--metric", help="cosine, or euclidean: what the kernels are functions of.")
+        str,
+        typer.Option(
+            "--metric",
+            help="cosine, or euclidean: what the kernels are functions of.",
+            autocompletion=completion.one_of(*completion.METRICS),
+        ),
     ] = "cosine",
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare with all vectors, even where there is an index.")

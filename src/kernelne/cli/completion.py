@@ -1,0 +1,60 @@
+"""What the shell offers at Tab: names that options and arguments take.
+
+A shell waits for each answer, and to import what knows these names takes a second: they stand here once more,
+and a test compares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+Completion = Callable[[str], list[str]]
+
+DATASETS = (
+    "citeseer", "cora", "dblp", "ppi", "astroph", "hepth", "facebook", "gnutella", "dolphins",
+    "karate", "lesmis", "digits", "erdos_renyi", "planted", "lfr",
+)  # fmt: skip
+METHODS = (
+    "mkernelne", "kernelne-gauss", "kernelne-sch", "mkernelne-gauss", "mkernelne-sch", "weightedmf",
+    "deepwalk", "node2vec", "line", "hope", "netmf", "verse", "prone", "gemsec", "mnmf",
+)  # fmt: skip
+KERNELS = ("gaussian", "schoenberg", "inverse_multiquadric")
+LAYOUTS = ("auto", "pca", "tsne", "umap")
+METRICS = ("cosine", "euclidean")
+VECTORS = ("center", "sum", "concat", "smooth")
+OPERATORS = ("l2", "l1", "hadamard", "average")
+NON_EDGES = ("uniform", "degree")
+BACKENDS = ("cpu", "gpu")
+
+
+def one_of(*names: str) -> Completion:
+    """Those of the names that go on as what was typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def graph_or_labels(incomplete: str) -> list[str]:
+    """Datasets that may be meant and, beside them, files; where no dataset is, the shell offers the files.
+
+    Files with blanks or other marks in their names are left to it too, as it knows how to quote them.
+    """
+    datasets = one_of(*DATASETS)(incomplete)
+    try:
+        with os.scandir() as entries:
+            files = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+    except OSError:
+        files = []
+    plain = [name for name in files if re.fullmatch(r"\w[\w@%+=,./-]*", name)]
+    return datasets + one_of(*plain)(incomplete) if datasets else []
+
+
+def methods(incomplete: str) -> list[str]:
+    """Names with commas between, none of them twice."""
+    given, comma, last = incomplete.rpartition(",")
+    rest = [name for name in METHODS if name not in given.split(",")]
+    return [given + comma + name for name in one_of(*rest)(last)]
