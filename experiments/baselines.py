@@ -58,7 +58,7 @@ EVERY = METHODS | {name: make for name, (_, make) in VARIANTS.items()} | {ABLATI
 CHOOSING = {"GEMSEC": "GEMSEC", "M-NMF": "MNMF"}
 RANDOM = "erdos_renyi"
 
-FULL: dict[str, Any] = {"graphs": (*GRAPHS, RANDOM), "shares": SHARES, "seeds": 2, "splits": 10}
+FULL: dict[str, Any] = {"graphs": (*GRAPHS, RANDOM), "shares": SHARES, "seeds": 1, "splits": 10}
 FULL["tasks"] = ("labels", "links", "time")
 QUICK = FULL | {"graphs": ("cora", "citeseer"), "shares": (1, 10, 50, 90), "seeds": 1, "splits": 3}
 LIMIT = 0.03
