@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kernelne import Embedding, classify_nodes, cluster_nodes
 from kernelne.errors import FileFormatError, InputError, ParameterError, UnknownNodeError
 from kernelne.graph import Graph
-from kernelne.labels import Labels, read_labels
+from kernelne.labels import Labels, as_labels, read_labels
 
 
 def _write(tmp_path, text, name="labels.txt"):
@@ -267,3 +268,26 @@ def test_names_that_are_not_utf8(tmp_path, suffix):
         file.write(gzip.compress(b"0,x\n") if suffix else b"0,x\n")
     for path in (name, os.fsdecode(name)):
         assert _as_dict(read_labels(path)) == {0: ["x"]}
+
+
+def test_labels_that_name_their_nodes_go_by_name():
+    """By position they would be told of the wrong nodes."""
+    pandas = pytest.importorskip("pandas")
+    nodes = [f"n{i}" for i in range(60)]
+    vectors = 9.0 * np.repeat(np.eye(3), 20, axis=0) + np.random.default_rng(0).normal(0, 0.1, (60, 3))
+    embedding = Embedding(vectors, nodes)
+    named = dict(zip(nodes, np.repeat(["a", "b", "c"], 20).tolist(), strict=True))
+    shuffled = {node: named[node] for node in np.random.default_rng(1).permutation(nodes).tolist()}
+    in_order = pandas.Series(list(named.values()))
+    for labels in (shuffled, pandas.Series(shuffled), in_order, list(named.values())):
+        scores = classify_nodes(embedding, labels, train_sizes=[0.5], n_repeats=3)
+        assert scores.micro_f1.min() == 1.0
+        assert cluster_nodes(embedding, 3, labels=labels, random_state=0).nmi == pytest.approx(1.0)
+        made = as_labels(labels, embedding.nodes)
+        assert dict(zip(made.nodes, made.classes[made.single], strict=True)) == named
+    missing = dict(list(shuffled.items())[:50])
+    assert classify_nodes(embedding, missing, train_sizes=[0.5], n_repeats=3).micro_f1.min() == 1.0
+    with pytest.raises(InputError, match="go by node id"):
+        classify_nodes(vectors, shuffled)
+    with pytest.raises(InputError, match="all must be ints, or all strs"):
+        Labels.from_values([1, 2], np.array([1, "a"], object))

@@ -98,6 +98,21 @@ def test_few_queries_are_done_in_full(monkeypatch):
         assert nearest(vectors, 10, metric, own=np.arange(3000))[0].shape == (3000, 10)
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_many_alike_are_asked_for_once(metric, monkeypatch):
+    """Leaves of a star, or nodes without edges: as many ties as there are nodes."""
+    asked = []
+    in_full = neighbours._Search._in_full
+    monkeypatch.setattr(
+        neighbours._Search, "_in_full", lambda self, *given: asked.append(1) or in_full(self, *given)
+    )
+    vectors = np.zeros((300, 4), np.float32)
+    vectors[:100] = 1.0
+    vectors[290:] = np.random.default_rng(0).normal(size=(10, 4))
+    assert_exact(vectors, 5, metric)
+    assert len(asked) < 30
+
+
 @pytest.fixture
 def animals():
     vectors = [[1.0, 0.0], [2.0, 0.1], [0.0, 1.0], [0.0, 0.0], [2.0, 0.0]]

@@ -145,3 +145,15 @@ def test_grid_search_in_processes(digits):
     pipeline = make_pipeline(NodeVectors(large), LogisticRegression(max_iter=2000))
     alone = cross_val_score(pipeline, ids, truth, cv=2)
     assert cross_val_score(pipeline, ids, truth, cv=2, n_jobs=2).tolist() == pytest.approx(alone.tolist())
+
+
+def test_ids_of_another_kind_are_not_taken_for_unknown_ones():
+    embedding = Embedding(np.eye(3), [10, 20, 30])
+    lookup = NodeVectors(embedding, unknown="zeros").fit()
+    np.testing.assert_array_equal(lookup.transform(np.array([20.0, 10.0])), np.eye(3)[[1, 0]])
+    with pytest.raises(InputError, match=r"X\[1\] is nan"):
+        lookup.transform(np.array([10.0, np.nan]))
+    with pytest.raises(InputError, match="ids such as 10, and X such as '10'"):
+        lookup.transform(["10", "20"])
+    with pytest.raises(InputError, match="one kind"):
+        NodeVectors(Embedding(np.eye(2), ["a", "b"]), unknown="zeros").fit().transform([1, 2])

@@ -26,6 +26,7 @@ from kernelne.evaluation.communities import check_seed, encode_labels
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import control_scores, rank_scores
 from kernelne.graph import Graph, as_graph
+from kernelne.labels import Labels, by_id
 
 #: The methods by name: the default, the paper's four models, what the kernel is left out of, the baselines.
 METHODS: dict[str, Callable[..., Any]] = {
@@ -179,7 +180,8 @@ def compare_methods(
     Parameters
     ----------
     graph: whatever `fit` takes.
-    labels: Labels; or one label a node, or an indicator matrix, in the order of the graph's nodes.
+    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label a node, or an indicator
+        matrix, in the order of the graph's nodes.
     methods: names from METHODS, all by default; or estimators by a name of yours, made anew from their class
         and `get_params()` and fitted to a graph whose nodes are 0, 1, ... A class of yours must be in a
         module, not in a script, and its parameters plain: None, numbers, strings, lists or dicts of them (a
@@ -261,7 +263,8 @@ def _label_task(
 ) -> _Prepared:
     """The labels of the nodes that have some, and what is reached by guessing the frequent ones."""
     rows = np.arange(graph.n_nodes)
-    if hasattr(labels, "for_nodes"):
+    labels = by_id(labels)
+    if isinstance(labels, Labels):
         rows, labels = labels.for_nodes(graph.nodes)
         if not len(rows):
             raise InputError("labels: none of them are of nodes of this graph")

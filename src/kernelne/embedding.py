@@ -216,6 +216,7 @@ class Embedding:
     def save_index(self, path: PathLike, metric: str = "cosine", overwrite: bool = False) -> Path:
         """Save the index, built if need be, beside the embedding's file `path`; the name of its own file."""
         file = index_path(path, metric)
+        check_output(file, overwrite)
         if metric not in self._indexes:
             self.build_index(metric)
         self._indexes[metric].save(file, overwrite)

@@ -83,7 +83,8 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
 
-        graph: a Graph, a SciPy sparse matrix, a networkx graph, or an array of edges (m, 2) or (m, 3).
+        graph: a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a
+            table of edges (pandas, polars, pyarrow; see `Graph.from_table`), or edges (m, 2) or (m, 3).
         y: ignored, for scikit-learn's sake.
         """
         config = self.config()

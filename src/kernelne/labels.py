@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -22,10 +22,32 @@ from kernelne.errors import FileFormatError, InputError, ParameterError
 
 _SAMPLE = 100  # data lines looked at to find the separator
 _LARGEST = 1 << 32  # bytes of the indicator: a file beyond it holds names rather than labels
+_NODE_NAMES = {"node", "nodes", "node_id", "nodeid", "node id", "id", "name", "vertex", "vertex_id"}
 _LABEL_NAMES = {
     "label", "labels", "class", "classes", "group", "groups", "community", "communities", "category",
     "categories", "cluster", "topic", "type", "target", "y",
 }  # fmt: skip
+
+
+def by_id(given: Any) -> Any:
+    """Labels, where what is given names its nodes: a mapping {node: label}, or a pandas Series by its index.
+
+    All else comes back as it is, a Series whose index is just 0, 1, … too.
+    """
+    if isinstance(given, Mapping):
+        return Labels.from_values(list(given), list(given.values()))
+    index = getattr(given, "index", None)
+    if hasattr(index, "to_numpy") and hasattr(given, "to_numpy") and np.ndim(given) == 1:
+        nodes = index.to_numpy()
+        if not np.array_equal(nodes, np.arange(len(nodes))):
+            return Labels.from_values(nodes, given.to_numpy())
+    return given
+
+
+def as_labels(given: Any, nodes: Any) -> Labels:
+    """What is given as Labels: those, what `by_id` knows, or one value a node in the order of `nodes`."""
+    named = by_id(given)
+    return named if isinstance(named, Labels) else Labels.from_values(nodes, named)
 
 
 class Labels:
@@ -52,9 +74,12 @@ class Labels:
         missing = (given == np.array(None)) | (given != given) if given.dtype.kind in "fO" else []
         if (empty := np.flatnonzero(missing)).size:
             raise InputError(f"values[{empty[0]}] is {given[empty[0]]}: leave nodes without a label out")
-        classes, codes = np.unique(given, return_inverse=True)
         if given.shape != (len(nodes),):
             raise InputError(f"values: shape {given.shape} for {len(nodes)} nodes: give one a node")
+        try:
+            classes, codes = np.unique(given, return_inverse=True)
+        except TypeError as error:
+            raise InputError(f"values: all must be ints, or all strs ({error})") from None
         return cls._from_pairs(nodes, classes, np.arange(len(codes)), codes)
 
     @classmethod
@@ -296,6 +321,8 @@ def _is_header(rows: Sequence[Sequence[Field]]) -> bool:
     if len(rows[0]) != 2:
         return False
     node, label = rows[0]
+    if node.text.lower() in _NODE_NAMES and label.is_name:
+        return True
     if label.text.lower() in _LABEL_NAMES and _sniff.like_names(node.text, node.text):
         return True
     words = node.is_name and label.is_name

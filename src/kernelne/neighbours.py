@@ -71,12 +71,15 @@ class NeighbourIndex:
 
     def candidates(self, queries: NDArray[np.float32], count: int) -> Rows:
         """Rows (m, count) that are near; -1 where the index found fewer."""
-        found = self._index.search(np.ascontiguousarray(queries), count)
+        try:
+            found = self._index.search(np.ascontiguousarray(queries), count)
+        except RuntimeError as error:
+            raise InputError(f"the index of neighbours is damaged, build it anew: {error}") from error
         keys = found.keys.astype(np.int64).reshape(len(queries), -1)
         counts = getattr(found, "counts", [keys.shape[1]])  # of one query there are just as many keys
         there = np.arange(keys.shape[1]) < np.reshape(counts, (-1, 1))
         rows = np.full((len(queries), count), -1)
-        rows[:, : keys.shape[1]] = np.where(there, keys, -1)
+        rows[:, : keys.shape[1]] = np.where(there & (keys < len(self._index)), keys, -1)
         return rows
 
     def save(self, path: PathLike, overwrite: bool = False) -> None:
@@ -111,7 +114,7 @@ class NeighbourIndex:
             raise FileFormatError(path, f"not a readable index of neighbours: {error}") from error
         if facts.get("format") != _FORMAT or content is None:
             raise FileFormatError(path, "not an index of neighbours that this version can read")
-        # Before usearch sees it, which trusts what it is given.
+        # Before usearch sees it, which trusts what it is given. This finds damage, not malice.
         if facts.get("content") != _hash(content):
             raise FileFormatError(path, "the index of neighbours is damaged: build it anew")
         if facts.get("metric") != metric:
@@ -120,7 +123,10 @@ class NeighbourIndex:
             raise FileFormatError(path, "the index of neighbours has other settings: build it anew")
         if facts.get("vectors") != (fingerprint := _hash(vectors)):
             raise FileFormatError(path, "is the index of other vectors: build it anew")
-        index = library.Index.restore(content.tobytes(), enable_key_lookups=False, **_SETTINGS[metric])
+        try:
+            index = library.Index.restore(content.tobytes(), enable_key_lookups=False, **_SETTINGS[metric])
+        except RuntimeError:
+            index = None
         if index is None or len(index) != len(vectors) or index.ndim != vectors.shape[1]:
             raise FileFormatError(path, "the index of neighbours is damaged: build it anew")
         made = cls.__new__(cls)
@@ -136,7 +142,7 @@ def index_path(path: PathLike, metric: str) -> Path:
 
 def check_metric(metric: Any) -> None:
     """Raise a ParameterError unless there is such a metric."""
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise ParameterError("metric", metric, f"must be one of {', '.join(METRICS)}")
 
 
@@ -208,8 +214,15 @@ class _Search:
                 sure = self._above(closeness[:, -1], lengths, least)
             else:
                 sure = np.zeros(len(queries), bool)
-        for i in np.flatnonzero(~sure):
-            rows[i], closeness[i] = self._in_full(exact[i], -1 if skip is None else skip[i])
+        unsure = np.flatnonzero(~sure)
+        # Many alike, as leaves of a star or nodes without edges may be, are one question.
+        _, first, which = np.unique(exact[unsure], axis=0, return_index=True, return_inverse=True)
+        for group, one in enumerate(first):
+            members = unsure[which.ravel() == group]
+            near, values = self._in_full(exact[unsure[one]], self.k + (skip is not None))
+            own = np.full(len(members), -1) if skip is None else skip[members]
+            kept = np.argsort(near == own[:, None], axis=1, kind="stable")[:, : self.k]  # oneself goes last
+            rows[members], closeness[members] = near[kept], values[kept]
         return rows, closeness
 
     def _candidates(
@@ -260,15 +273,13 @@ class _Search:
         order = np.lexsort((candidates, -closeness), axis=-1)[:, : self.k]
         return np.take_along_axis(candidates, order, 1), np.take_along_axis(closeness, order, 1)
 
-    def _in_full(self, query: Scores, skip: int) -> tuple[Rows, Scores]:
+    def _in_full(self, query: Scores, k: int) -> tuple[Rows, Scores]:
         """The k nearest rows of one query, all of them compared in float64."""
         parts = _parts(len(self.vectors), max(_BLOCK // 4 // self.vectors.shape[1], 1))
         closeness = np.concatenate([_closeness(query, self.vectors[part], self.metric) for part in parts])
-        if skip >= 0:
-            closeness[skip] = -np.inf
-        least = np.partition(closeness, -self.k)[-self.k]
+        least = np.partition(closeness, -k)[-k]
         above = np.flatnonzero(closeness > least)
-        level = np.flatnonzero(closeness == least)[: self.k - len(above)]
+        level = np.flatnonzero(closeness == least)[: k - len(above)]
         rows = np.sort(np.concatenate([above, level]))
         rows = rows[np.argsort(-closeness[rows], kind="stable")]
         return rows, closeness[rows]

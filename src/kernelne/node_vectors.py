@@ -57,7 +57,7 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The vectors (m, dim) float32 of m ids."""
         check_is_fitted(self, "embedding_")
-        ids = _ids(X)
+        ids = _ids(X, self.embedding_.nodes)
         if self.unknown == "error":
             return self.embedding_[ids]
         rows = self.embedding_.find(ids)
@@ -77,8 +77,8 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return tags
 
 
-def _ids(X: Any) -> NDArray[Any]:
-    """Ids (m,) of a list, an array or a Series, or of a table of one column."""
+def _ids(X: Any, nodes: NDArray[Any]) -> NDArray[Any]:
+    """Ids (m,) of a list, an array or a Series, or of a table of one column, of the kind that `nodes` are."""
     if isinstance(X, list) and X and all(isinstance(row, list) and len(row) == 1 for row in X):
         X = [row[0] for row in X]
     if hasattr(X, "__array__") and np.ndim(X) == 2:
@@ -86,4 +86,14 @@ def _ids(X: Any) -> NDArray[Any]:
         if table.shape[1] != 1:
             raise InputError(f"X: shape {table.shape}: give node ids, one a sample, not their vectors")
         X = table[:, 0]
-    return node_array(X)
+    if nodes.dtype != object and hasattr(X, "__array__") and np.asarray(X).dtype.kind == "f":
+        # As a column of integers becomes when a value is missing somewhere.
+        given = np.asarray(X)
+        if (odd := np.flatnonzero(~(given == np.floor(given)))).size:
+            raise InputError(f"X[{odd[0]}] is {given[odd[0]]}, and the embedding's ids are integers")
+        X = given.astype(np.int64)
+    ids = node_array(X)
+    if len(ids) and isinstance(ids[0], str) != isinstance(nodes[0], str):
+        kinds = f"ids such as {nodes.tolist()[0]!r}, and X such as {ids.tolist()[0]!r}"
+        raise InputError(f"X: the embedding has {kinds}: give both as one kind")
+    return ids

@@ -18,7 +18,7 @@ from kernelne.embedding import Embedding
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import as_undirected, check_seed
 from kernelne.evaluation.link_splits import edges_of
-from kernelne.labels import Labels
+from kernelne.labels import Labels, as_labels
 from kernelne.layout import check_layout, layout_nodes
 from kernelne.progress import Progress
 
@@ -63,7 +63,7 @@ _DARK = _Theme(paper="#14181f", ink="#e6eaf0", faint="#4b5563", edges="#93a1b3")
 def plot_map(
     embedding: Embedding,
     path: PathLike,
-    labels: Labels | None = None,
+    labels: Any = None,
     *,
     graph: Any = None,
     layout: str | NDArray[np.float32] = "auto",
@@ -75,9 +75,10 @@ def plot_map(
 ) -> None:
     """Draw a map of an embedding's nodes to a .png, .svg or .pdf (needs kernelne[plot]).
 
-    labels: Labels; colour nodes by them, nodes without one are grey. A node with several is filled by the one
-        that most nodes have and rimmed by the next. Of more than 40 classes the rarest are one, "other".
-        Labels of nodes that the embedding lacks are left out.
+    labels: Labels, {node: label}, a pandas Series by its index, or one value a node; colour nodes by them,
+        nodes without one are grey. A node with several is filled by the one that most nodes have and rimmed
+        by the next. Of more than 40 classes the rarest are one, "other". Labels of nodes that the embedding
+        lacks are left out.
     graph: whatever `fit` takes; its edges are drawn lightly, 20,000 of them at random if there are more.
         Edges of nodes that the embedding lacks are left out.
     layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or places
@@ -96,7 +97,8 @@ def plot_map(
         raise InputError(f"layout: shape {np.shape(layout)}: give its name, or places ({len(embedding)}, 2)")
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
-    classes = None if labels is None else _Classes(labels, embedding.nodes)
+    known = None if labels is None else as_labels(labels, embedding.nodes)
+    classes = None if known is None else _Classes(known, embedding.nodes)
     segments = None if graph is None else _edges(graph, embedding, seed)
     places = layout
     if isinstance(places, str):
@@ -239,6 +241,8 @@ def _edges(graph: Any, embedding: Embedding, seed: int) -> NDArray[np.int64]:
     plain = as_undirected(graph)
     rows = embedding.find(plain.nodes)
     pairs = rows[edges_of(plain)[0]]
+    if not (rows >= 0).any():
+        raise InputError("graph: none of its nodes are in the embedding: give the graph that was embedded")
     pairs = pairs[(pairs >= 0).all(axis=1)]
     if len(pairs) > _MOST_EDGES:
         pairs = pairs[np.random.default_rng(seed).choice(len(pairs), _MOST_EDGES, replace=False)]

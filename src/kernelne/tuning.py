@@ -21,6 +21,7 @@ from kernelne.evaluation.communities import check_seed
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import score_links
 from kernelne.graph import Graph, as_graph
+from kernelne.labels import Labels, by_id
 from kernelne.progress import Progress, reporting
 
 #: Parameters that may be fixed: those of both models, but for what the search sets itself.
@@ -150,7 +151,8 @@ def tune_embedding(
     Parameters
     ----------
     graph: whatever `fit` takes.
-    labels: Labels; or one label a node, or an indicator matrix, in the order of the graph's nodes.
+    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label a node, or an indicator
+        matrix, in the order of the graph's nodes.
     n_trials: how many embeddings to train at most, the default among them.
     seconds: how long to search at most, the tests at the end included; a trial that would take longer is
         given up, never the first. None: 300 if `n_trials` is None too, else without limit.
@@ -279,7 +281,8 @@ class _Labels:
     def __init__(self, graph: Graph, labels: Any, train_size: float, seed: int) -> None:
         self.graph, self.train_size, self.seed = graph, train_size, seed
         rows: NDArray[np.int64] = np.arange(graph.n_nodes)
-        if hasattr(labels, "for_nodes"):
+        labels = by_id(labels)
+        if isinstance(labels, Labels):
             rows, labels = labels.for_nodes(graph.nodes)
         self.truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
         if len(self.truth) != len(rows):

@@ -88,6 +88,7 @@ def compare(
     if output is not None and any(result.scores for result in found.results):
         title = f"{Path(graph).name}: {loaded.n_nodes:,} nodes, {loaded.n_edges:,} edges"
         draw_comparison(found, output, title, overwrite)
+        say(f"Drawn to {output}")
     if as_json:
         facts = {"nodes": loaded.n_nodes, "edges": loaded.n_edges, "dim": dim, "seed": random_state}
         print_json(facts | found.to_dict())

@@ -226,9 +226,10 @@ def check_same_nodes(embedding: Embedding, graph: Graph, vectors: Path, edges: s
 
 def given_node(text: str, nodes: NDArray[Any]) -> Any:
     """A node id as it is among `nodes`: an integer where those are."""
-    if nodes.dtype != object:
+    if nodes.dtype != object and text.isascii():
         with suppress(ValueError):
-            return int(text)
+            number = int(text)
+            return number if str(number) == text else text  # 007 is no 7
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,11 @@ from kernelne.cli.options import (
     takes,
 )
 from kernelne.cli.output import begin, say
-from kernelne.errors import ParameterError
+from kernelne.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from kernelne.embedding import Embedding
+    from kernelne.labels import Labels
 
 
 @takes(READING, LABELS)
@@ -71,6 +75,8 @@ def plot(
     check_map(output, overwrite)
     loaded = Embedding.load(embedding)
     known = None if labels is None else given_labels(labels, given)
+    if known is not None:
+        _tell_unknown(loaded, known, str(labels))
     network = None if graph is None else given_graph(graph, given)
     begin()
     if not quiet:
@@ -81,3 +87,16 @@ def plot(
     )  # fmt: skip
     if not quiet:
         print(output)
+
+
+def _tell_unknown(embedding: Embedding, labels: Labels, path: str) -> None:
+    """Warn of labelled nodes that the embedding lacks; InputError if it lacks them all."""
+    rows, _ = labels.among(embedding.nodes, unknown="skip")
+    if not len(rows):
+        first, own = labels.nodes.tolist()[0], embedding.nodes.tolist()[0]
+        raise InputError(
+            f"{path}: none of its nodes, such as {first!r}, is in the embedding, such as {own!r}"
+        )
+    if len(rows) < len(labels):
+        n_unknown = f"{len(labels) - len(rows):,} of {len(labels):,}"
+        say(f"warning: {path}: {n_unknown} labelled nodes are not in the embedding and left out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ from kernelne.cli.options import (
     takes,
 )
 from kernelne.cli.output import begin, print_json, print_table, say
-from kernelne.errors import FileFormatError, MissingDependencyError, ParameterError
+from kernelne.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,17 +103,13 @@ def similar(
 
 
 def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, quiet: bool) -> bool:
-    """Have the embedding use the index beside its file, made anew if it does not fit and is wanted."""
+    """If wanted, have the embedding use the index beside its file, made anew if it does not fit."""
     from kernelne.neighbours import index_path
 
-    if index_path(path, metric).exists():
-        try:
+    if wanted and index_path(path, metric).exists():
+        with suppress(FileFormatError):
             embedding.load_index(path, metric)
             return True
-        except (FileFormatError, MissingDependencyError) as error:
-            if not wanted:
-                remedy = " (--index renews it)" if isinstance(error, FileFormatError) else ""
-                say(f"warning: searched exactly, without the index: {error}{remedy}")
     if wanted:
         if not quiet:
             say(f"Indexing {len(embedding):,} nodes × {embedding.dim} …")

@@ -18,6 +18,7 @@ from kernelne._checks import available_bytes, check_count
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import check_seed, encode_labels
 from kernelne.evaluation.links import check_vectors, ids_of
+from kernelne.labels import Labels, by_id
 
 _MAX_NEWTON_STEPS = 100
 _MAX_GRADIENT_STEPS = 100  # conjugate gradients within a Newton step
@@ -88,7 +89,8 @@ def classify_nodes(
     vectors: (n, d), finite; or an Embedding.
     labels: one label a node, (n,) of any kind; or an indicator matrix (n, classes) of 0 and 1, dense or
         sparse, where nodes have one label or several. A column that no node has is no class. Or, with an
-        Embedding, Labels: matched by node id, nodes without a label left out.
+        Embedding, Labels, a dict {node: label} or a pandas Series whose index holds the ids: matched by node
+        id, nodes without a label left out.
     train_sizes: shares of the nodes. The first int(share · n) of a shuffle train, the others are tested.
     n_repeats: shuffles. All shares use the same ones.
     random_state: a whole number; it alone decides the shuffles.
@@ -112,7 +114,8 @@ def classify_nodes(
         50 %  1.000 ± 0.000  1.000 ± 0.000
     """
     table = check_vectors(vectors)
-    if hasattr(labels, "for_nodes"):
+    labels = by_id(labels)
+    if isinstance(labels, Labels):
         if (nodes := ids_of(vectors)) is None:
             raise InputError(
                 "labels: Labels go by node id: give an Embedding, or labels.indicator in the order of vectors"

@@ -12,6 +12,7 @@ from kernelne._checks import check_count
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.communities import as_undirected, check_seed, encode_labels, louvain, modularity
 from kernelne.evaluation.links import check_vectors, ids_of
+from kernelne.labels import Labels, by_id
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,8 @@ def cluster_nodes(
     table = check_vectors(vectors, plain)
     rows = np.arange(len(table))
     truth = None
-    if hasattr(labels, "single_for"):
+    labels = by_id(labels)
+    if isinstance(labels, Labels):
         nodes = ids_of(vectors) if plain is None else plain.nodes
         if nodes is None:
             raise InputError("labels: Labels go by node id: give an Embedding or a graph, or labels.single")

@@ -15,7 +15,7 @@ from kernelne.errors import InputError
 from kernelne.evaluation.communities import as_undirected, check_seed, louvain
 from kernelne.evaluation.links import check_vectors, ids_of
 from kernelne.graph import Graph, as_graph
-from kernelne.labels import Labels
+from kernelne.labels import as_labels
 from kernelne.layout import check_layout, chosen_method, layout_nodes
 from kernelne.neighbours import nearest
 from kernelne.progress import Progress, reporting
@@ -161,8 +161,7 @@ def _in_square(places: NDArray[Any]) -> NDArray[np.float32]:
 
 def label_colouring(labels: Any, ids: NDArray[Any]) -> Colouring:
     """By label; a node may have several, or none."""
-    known = labels if isinstance(labels, Labels) else Labels.from_values(ids, labels)
-    rows, found = known.among(ids)
+    rows, found = as_labels(labels, ids).among(ids)
     if not len(rows):
         raise InputError(f"labels: none of the {len(ids):,} nodes has a label")
     owners, columns = found.pairs

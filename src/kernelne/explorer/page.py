@@ -48,9 +48,10 @@ def write_explorer(
     Parameters
     ----------
     embedding: an Embedding, or vectors (n, d); then row i is node i of the graph, or else node i.
-    graph: whatever `as_graph` takes, with the nodes of the embedding. Adds links, communities and degrees;
+    graph: whatever `fit` takes, with the nodes of the embedding. Adds links, communities and degrees;
         direction is ignored.
-    labels: Labels, which may miss some of the nodes, or one value (n,) a node in the order of the vectors.
+    labels: Labels, {node: label} or a pandas Series by its index, which may miss some of the nodes; or one
+        value (n,) a node in the order of the vectors.
     layout: "auto", "pca", "tsne" or "umap", see `kernelne.layout.layout_nodes`; or places (n, 2) of your own.
     n_nearest: how many nearest nodes by cosine each node lists; None: 10 up to 100,000 nodes, none beyond.
     title: what the page is called.
