@@ -282,7 +282,7 @@ def test_labels_that_name_their_nodes_go_by_name():
     for labels in (shuffled, pandas.Series(shuffled), in_order, list(named.values())):
         scores = classify_nodes(embedding, labels, train_sizes=[0.5], n_repeats=3)
         assert scores.micro_f1.min() == 1.0
-        assert cluster_nodes(embedding, 3, labels=labels, random_state=0).nmi == pytest.approx(1.0)
+        assert cluster_nodes(embedding, n_clusters=3, labels=labels, random_state=0).nmi == pytest.approx(1.0)
         made = as_labels(labels, embedding.nodes)
         assert dict(zip(made.nodes, made.classes[made.single], strict=True)) == named
     missing = dict(list(shuffled.items())[:50])
