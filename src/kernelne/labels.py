@@ -36,7 +36,7 @@ def by_id(given: Any) -> Any:
     """
     if isinstance(given, Mapping):
         return Labels.from_values(list(given), list(given.values()))
-    index = getattr(given, "index", None)
+    index: Any = getattr(given, "index", None)
     if hasattr(index, "to_numpy") and hasattr(given, "to_numpy") and np.ndim(given) == 1:
         nodes = index.to_numpy()
         if not np.array_equal(nodes, np.arange(len(nodes))):

@@ -42,10 +42,11 @@ def test_bad_options(kernelne, town, options):
     assert_refused(kernelne("plot", "town.npz", *options.split(), "--quiet", cwd=town), town, *BAD[options])
 
 
-def test_labels_of_other_nodes(kernelne, town):
+def test_labels_of_other_nodes(kernelne, town, tmp_path):
     result = kernelne("plot", "town.npz", "-o", "out.png", "--labels", "karate", "--quiet", cwd=town)
     assert_refused(result, town, "karate: none of its nodes, such as 0, is in the embedding, such as")
-    (town / "more.labels").write_text("name team\nn0 red\nn1 blue\nbob red\n")
-    result = kernelne("plot", "town.npz", "-o", "out.png", "--labels", "more.labels", "--quiet", cwd=town)
-    assert (result.returncode, (town / "out.png").exists()) == (0, True)
+    labels, picture = tmp_path / "more.labels", tmp_path / "map.png"
+    labels.write_text("name team\nn0 red\nn1 blue\nbob red\n")
+    result = kernelne("plot", "town.npz", "-o", picture, "--labels", labels, "--quiet", cwd=town)
+    assert (result.returncode, picture.exists()) == (0, True)
     assert "1 of 3 labelled nodes are not in the embedding" in result.stderr
