@@ -37,7 +37,7 @@ _WORDS = {
     "tail", "node", "vertex", "id", "ids", "name", "symbol", "gene", "protein", "interactor", "bait", "prey",
     "regulator", "tf", "ligand", "receptor", "drug", "disease", "user", "item", "follower", "followee",
     "author", "coauthor", "paper", "citing", "cited", "sender", "receiver", "parent", "child", "subject",
-    "object", "entity",
+    "object", "entity", "person", "people", "friend", "contact", "employee", "customer", "company", "account",
 }  # fmt: skip
 _PAIRS = {("1", "2"), ("a", "b"), ("x", "y")}
 _MISSING = {"na", "nan", "null", "none", "nil", "inf", "infinity"}

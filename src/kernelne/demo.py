@@ -58,7 +58,7 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     plot_map(embedding, picture, labels, layout=places, title=title, overwrite=overwrite)
     write_graph(graph, edges, overwrite)
     embedding.save(vectors, overwrite)
-    write_explorer(page, embedding, graph, labels, layout=places, title=title, overwrite=overwrite)
+    write_explorer(embedding, page, labels, graph=graph, layout=places, title=title, overwrite=overwrite)
     print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
     for path in (edges, vectors, picture, page):
         print(f"             {path}")

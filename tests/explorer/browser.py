@@ -30,7 +30,7 @@ def write_large_page(path: Path, n: int) -> None:
     groups = rng.integers(0, 20, n)
     places = rng.normal(size=(20, 2))[groups] + rng.normal(scale=0.15, size=(n, 2))
     labels = Labels.from_values(np.arange(n), groups)
-    write_explorer(path, places, labels=labels, layout="auto", n_nearest=0, overwrite=True)
+    write_explorer(places, path, labels, layout="auto", n_nearest=0, overwrite=True)
 
 
 def settle(page: Any) -> None:

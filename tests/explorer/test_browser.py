@@ -42,7 +42,7 @@ def file(tmp_path_factory):
     labels = Labels.from_values(names[:-1], [["<b>red</b>", "green", "blue"][i // 20] for i in range(59)])
     path = tmp_path_factory.mktemp("page") / "rings.html"
     vectors = np.kron(np.eye(3), ring)
-    write_explorer(path, Embedding(vectors, names), graph, labels, layout=places, title="Rings")
+    write_explorer(Embedding(vectors, names), path, labels, graph=graph, layout=places, title="Rings")
     return path
 
 
@@ -396,7 +396,7 @@ def test_phone(open_page):
 def test_many_classes_fold(open_page, tmp_path):
     path = tmp_path / "many.html"
     values = np.minimum(np.arange(300) // 2, 120)
-    write_explorer(path, np.random.default_rng(0).normal(size=(300, 2)), labels=values)
+    write_explorer(np.random.default_rng(0).normal(size=(300, 2)), path, values)
     page = open_page(path=path)
     entries = page.locator("#legend button").all_inner_texts()
     assert len(entries) == 40

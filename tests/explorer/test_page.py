@@ -81,7 +81,7 @@ def test_everything_is_there_and_row_by_row(groups, tmp_path):
     values = [f"class {i % 3}" for i in range(40)]
     labels = Labels.from_values(embedding.nodes, values)
     path = tmp_path / "page.html"
-    write_explorer(path, embedding, graph, labels, layout="pca", n_nearest=4, title="Forty & <one>")
+    write_explorer(embedding, path, labels, graph=graph, layout="pca", n_nearest=4, title="Forty & <one>")
     page = content(path)
     assert page["title"] == "Forty & <one>"
     assert page["facts"] == ["40 nodes", f"{graph.n_edges} edges", "6 dimensions", "PCA"]
@@ -119,7 +119,7 @@ def test_hostile_ids_and_names_stay_data(tmp_path):
     path = tmp_path / "page.html"
     embedding = Embedding(np.random.default_rng(0).normal(size=(len(HOSTILE), 3)), HOSTILE)
     labels = Labels.from_values(HOSTILE, HOSTILE)
-    write_explorer(path, embedding, labels=labels, title=HOSTILE[0])
+    write_explorer(embedding, path, labels, title=HOSTILE[0])
     page = read(path)
     assert [tag for tag, _ in page.tags].count("script") == 2
     assert page.texts["title"] == HOSTILE[0]
@@ -127,13 +127,13 @@ def test_hostile_ids_and_names_stay_data(tmp_path):
     assert known["ids"] == HOSTILE
     assert set(known["colourings"][0]["classes"]) == set(HOSTILE)
     half = "\ud800"
-    write_explorer(path, Embedding(np.eye(2), [half, "b"]), title=half, overwrite=True)
+    write_explorer(Embedding(np.eye(2), [half, "b"]), path, title=half, overwrite=True)
     assert content(path)["ids"] == [half, "b"]
 
 
 def test_the_policy_allows_this_script_and_style_and_no_request(tmp_path):
     path = tmp_path / "page.html"
-    write_explorer(path, np.eye(3))
+    write_explorer(np.eye(3), path)
     page = read(path)
 
     def digest(text):
@@ -163,7 +163,7 @@ def test_the_policy_allows_this_script_and_style_and_no_request(tmp_path):
 def test_colours_stand_out_from_the_ground(theme, tmp_path):
     """At least 3 to 1, what the Web Content Accessibility Guidelines ask of graphics."""
     path = tmp_path / "page.html"
-    write_explorer(path, np.eye(3))
+    write_explorer(np.eye(3), path)
     page = read(path)
     ground = re.findall(r"--ground: (#\w{6})", page.texts["style"])[theme == "dark"]
     lists = re.findall(rf"\b{theme}: (\[.*?\]|\"#\w+\")", page.texts["script"])
@@ -184,7 +184,7 @@ def test_several_labels_a_node_and_none(tmp_path):
     indicator = np.array([[True, True, False], [False, True, False]])
     labels = Labels([7, 9], ["x", "y", "z"], indicator)
     path = tmp_path / "page.html"
-    write_explorer(path, Embedding(np.eye(3, 2), [9, 8, 7]), labels=labels)
+    write_explorer(Embedding(np.eye(3, 2), [9, 8, 7]), path, labels)
     page = content(path)
     (label,) = page["colourings"]
     codes, starts = unpack(label["codes"]), unpack(label["starts"])
@@ -197,7 +197,7 @@ def test_several_labels_a_node_and_none(tmp_path):
 def test_few_nodes(n, tmp_path):
     path = tmp_path / "page.html"
     graph = Graph.from_edges([0], [0], nodes=np.arange(n))
-    write_explorer(path, np.random.default_rng(0).normal(size=(n, 3)), graph, np.zeros(n, int))
+    write_explorer(np.random.default_rng(0).normal(size=(n, 3)), path, np.zeros(n, int), graph=graph)
     page = content(path)
     assert page["ids"] is None
     assert np.isfinite(unpack(page["places"])).all()
@@ -207,7 +207,7 @@ def test_few_nodes(n, tmp_path):
 
 def test_without_graph_and_labels_there_is_one_colour(tmp_path):
     path = tmp_path / "page.html"
-    write_explorer(path, np.eye(4), n_nearest=0)
+    write_explorer(np.eye(4), path, n_nearest=0)
     page = content(path)
     assert [one["key"] for one in page["colourings"]] == ["all"]
     assert "links" not in page
@@ -216,9 +216,9 @@ def test_without_graph_and_labels_there_is_one_colour(tmp_path):
 
 def test_vectors_of_two_columns_are_the_places(tmp_path):
     path = tmp_path / "page.html"
-    write_explorer(path, [[0.0, 0.0], [4.0, 0.0], [4.0, 2.0]])
+    write_explorer([[0.0, 0.0], [4.0, 0.0], [4.0, 2.0]], path)
     assert unpack(content(path)["places"]).tolist() == [-1, -0.5, 1, -0.5, 1, 0.5]
-    write_explorer(path, np.eye(3), layout=np.array([[0, 5], [0, 5], [0, 5]]), overwrite=True)
+    write_explorer(np.eye(3), path, layout=np.array([[0, 5], [0, 5], [0, 5]]), overwrite=True)
     assert unpack(content(path)["places"]).tolist() == 6 * [0.0]
 
 
@@ -227,7 +227,7 @@ def test_direction_is_ignored_and_hubs_are_cut(tmp_path):
     hub, others = np.zeros(n - 1, int), np.arange(1, n)
     graph = Graph.from_edges(others, hub, weights=others.astype(float), directed=True)
     path = tmp_path / "page.html"
-    write_explorer(path, np.random.default_rng(0).normal(size=(n, 2)), graph)
+    write_explorer(np.random.default_rng(0).normal(size=(n, 2)), path, graph=graph)
     page = content(path)
     starts, ends = unpack(page["links"]["starts"]), unpack(page["links"]["ends"])
     assert ends[: starts[1]].tolist() == others[::-1][: facts.MOST_LINKS].tolist()  # the heaviest
@@ -261,27 +261,27 @@ def test_refusals(groups, tmp_path):
     path = tmp_path / "out.html"
     few = Graph.from_edges(["n1"], ["n2"])
     with pytest.raises(InputError, match="38 of 40 nodes of the embedding are not in it, such as 'n39'"):
-        write_explorer(path, embedding, few)
+        write_explorer(embedding, path, graph=few)
     with pytest.raises(UnknownNodeError, match="no node 'z' in this embedding"):
-        write_explorer(path, embedding, Graph.from_edges(["n1"], ["z"]))
+        write_explorer(embedding, path, graph=Graph.from_edges(["n1"], ["z"]))
     with pytest.raises(InputError, match="40 rows for a graph of 2 nodes"):
-        write_explorer(path, embedding.vectors, few)
+        write_explorer(embedding.vectors, path, graph=few)
     with pytest.raises(UnknownNodeError, match=r"1 of 2 labelled nodes are unknown here, the first is 'z'"):
-        write_explorer(path, embedding, labels=Labels.from_values(["n1", "z"], [0, 1]))
+        write_explorer(embedding, path, Labels.from_values(["n1", "z"], [0, 1]))
     with pytest.raises(InputError, match=r"values: shape \(3,\) for 40 nodes"):
-        write_explorer(path, embedding, labels=[1, 2, 3])
+        write_explorer(embedding, path, [1, 2, 3])
     with pytest.raises(ParameterError, match="layout='mds'"):
-        write_explorer(path, embedding, layout="mds")
+        write_explorer(embedding, path, layout="mds")
     with pytest.raises(InputError, match=r"layout: places of shape \(2, 2\) for 40 nodes"):
-        write_explorer(path, embedding, layout=np.eye(2))
+        write_explorer(embedding, path, layout=np.eye(2))
     with pytest.raises(ParameterError, match="n_nearest=-1"):
-        write_explorer(path, embedding, n_nearest=-1)
+        write_explorer(embedding, path, n_nearest=-1)
     with pytest.raises(ParameterError, match="random_state"):
-        write_explorer(path, embedding, random_state="x")
+        write_explorer(embedding, path, random_state="x")
     with pytest.raises(OutputError, match="no folder"):
-        write_explorer(tmp_path / "none" / "out.html", embedding)
+        write_explorer(embedding, tmp_path / "none" / "out.html")
     assert list(tmp_path.iterdir()) == []
     path.write_text("precious")
     with pytest.raises(InputError, match="exists already"):
-        write_explorer(path, embedding)
+        write_explorer(embedding, path)
     assert path.read_text() == "precious"

@@ -89,7 +89,12 @@ def read_csv(path: Path) -> Fields:
         header = stream.readline().removeprefix(codecs.BOM_UTF8).strip().replace(b'"', b"").split(b",")
     dim = len(header) - 1
     if dim < 1 or header != [b"id", *(b"%d" % column for column in range(dim))]:
-        raise FileFormatError(path, "the header should be id,0,1,…", line=1, text=_shown(b",".join(header)))
+        raise FileFormatError(
+            path,
+            "no embedding: the header should be id,0,1,… (of a graph `kernelne embed` makes one)",
+            line=1,
+            text=_shown(b",".join(header)),
+        )
     return _read_rows(path, dim, ",")
 
 

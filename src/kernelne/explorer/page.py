@@ -29,11 +29,11 @@ _TYPES = {"float32": "f4", "int32": "i4", "uint16": "u2", "uint32": "u4"}
 
 
 def write_explorer(
-    path: PathLike,
     embedding: Any,
-    graph: Any = None,
+    path: PathLike,
     labels: Any = None,
     *,
+    graph: Any = None,
     layout: Any = "auto",
     n_nearest: int | None = None,
     title: str | None = None,
@@ -48,10 +48,10 @@ def write_explorer(
     Parameters
     ----------
     embedding: an Embedding, or vectors (n, d); then row i is node i of the graph, or else node i.
-    graph: whatever `fit` takes, with the nodes of the embedding. Adds links, communities and degrees;
-        direction is ignored.
     labels: Labels, {node: label} or a pandas Series by its index, which may miss some of the nodes; or one
         value (n,) a node in the order of the vectors.
+    graph: whatever `fit` takes, with the nodes of the embedding. Adds links, communities and degrees;
+        direction is ignored.
     layout: "auto", "pca", "tsne" or "umap", see `kernelne.layout.layout_nodes`; or places (n, 2) of your own.
     n_nearest: how many nearest nodes by cosine each node lists; None: 10 up to 100,000 nodes, none beyond.
     title: what the page is called.
