@@ -241,6 +241,7 @@ def test_networkx_attributes_that_may_be_weights():
     with pytest.warns(UserWarning, match=r"not used: 'capacity'; Graph\.from_networkx\(g, weight=NAME\)"):
         assert as_graph(g).weights is None
     assert Graph.from_networkx(g, weight="capacity").weights.tolist() == [2.5, 2.5, 1, 1]
+    assert Graph.from_networkx(g, weight="none").weights is None  # as the caller wants it
     g["b"]["c"]["weight"] = 3  # one edge that has it is enough
     assert as_graph(g).weights.tolist() == [1, 1, 3, 3]
     assert as_graph(nx.Graph([("a", "b", {"kind": "x"})])).weights is None
@@ -253,7 +254,11 @@ def test_networkx_attributes_that_may_be_weights():
         ({"a": [1], "b": [2]}, {"source": "a"}, "both columns"),
         ({"a": [1], "b": [2]}, {"source": "a", "target": "z"}, "'z' is not there: there are 'a', 'b'"),
         ({"a": [1], "b": [2]}, {"weight": "z"}, "'z' is not there"),
-        ({"a": [1], "b": [2], "c": ["x"]}, {}, r"'c' holds .*, not weights: Graph\.from_table\(table, weight=NAME"),
+        (
+            {"a": [1], "b": [2], "c": ["x"]},
+            {},
+            r"'c' holds .*, not weights: Graph\.from_table\(table, weight=NAME",
+        ),
         ({"a": [1], "b": [2], "c": [None]}, {}, "the column 'c' holds|a weight is missing"),
         ({"a": [1], "b": [2], "weight": [-1.0]}, {}, "not negative"),
         ({"a": [1], "b": ["x"]}, {}, "ids mix ints and strs"),

@@ -637,7 +637,8 @@ def test_gml_in_its_variants(tmp_path):
     assert graph.nodes.tolist() == [5, -6]
     assert graph.to_scipy().toarray().tolist() == [[1, 2.5], [2.5, 0]]
     path.write_text(
-        '  # first ]\ngraph [\n\t# "open\n  node [\n    # c\n    id 1 ]\r\n  # d\r\n\n #\n node [ id 2 ]\n  ]\n #e'
+        '  # first ]\ngraph [\n\t# "open\n  node [\n    # c\n    id 1 ]\r\n  # d\r\n\n #\n'
+        " node [ id 2 ]\n  ]\n #e"
     )
     assert read_graph(path).nodes.tolist() == [1, 2]
     path.write_text("graph [ node [ id 1 # c\n ] ]")  # only a line of its own is a comment

@@ -20,7 +20,6 @@ from kernelne._ids import code_dtype
 from kernelne._sniff import HEADERS
 from kernelne.errors import InputError
 
-
 _INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the column of an index without a name
 
 
@@ -81,12 +80,12 @@ def read_networkx(g: Any, weight: str = "weight") -> Rows:
             (1.0 if value is absent else _number(u, v, value, weight) for u, v, value in edges),
             np.float64,
         )
-    elif edges:
+    elif edges and weight == "weight":  # another name was chosen by the caller
         attributes = next(iter(g.edges(data=True)))[2]
         numbers = [name for name, value in attributes.items() if _is_number(value)]
         if numbers:
             warnings.warn(
-                f"no edge has the attribute {weight!r}, so the graph is unweighted; not used: "
+                f"no edge has the attribute 'weight', so the graph is unweighted; not used: "
                 f"{', '.join(map(repr, numbers))}; Graph.from_networkx(g, weight=NAME) takes one of them",
                 stacklevel=3,
             )
@@ -122,7 +121,7 @@ def read_rustworkx(g: Any) -> Rows:
     row[indices] = np.arange(len(indices))
     sources, targets = row[ends[:, 0]], row[ends[:, 1]]
     values = [p.get("weight") if isinstance(p, Mapping) else p for p in g.edges()]
-    numbers = [float(v) if _is_number(v) else None for v in values]
+    numbers = [float(v) if v is not None and _is_number(v) else None for v in values]
     weights = None
     if any(number is not None for number in numbers):
         weights = np.fromiter((1.0 if number is None else number for number in numbers), np.float64)
@@ -242,9 +241,9 @@ def choose_columns(
     """The names of the columns of sources, targets and weights (None: there are none).
 
     Without names: a usual pair of them, such as source and target or src and dst, in any case; else the first
-    two columns that are not called weight. The weight is the column called weight; else the third of three columns, as in a text file;
-    else there is none, with a warning if there are numbers. The index of a pandas frame, where it is stored
-    among the columns, is only taken by a usual name or by its own.
+    two columns that are not called weight. The weight is the column called weight; else the third of three
+    columns, as in a text file; else there is none, with a warning if there are numbers. The index of a pandas
+    frame, where it is stored among the columns, is only taken by a usual name or by its own.
     """
     if (source is None) != (target is None):
         raise InputError("give the names of both columns, source= and target=, or of neither")
@@ -283,7 +282,7 @@ def _holds_numbers(values: Any) -> bool:
         return _is_number(next(iter(values), None))
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric())
-    return getattr(dtype, "kind", "O") in "iuf"
+    return bool(dtype.kind in "iuf")
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

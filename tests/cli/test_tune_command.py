@@ -77,7 +77,9 @@ def test_every_option_of_reading_is_one_of_embed():
         for value in [values[name]] if name in values else {True, False, default_of(kind)}:
             params = parsed(embed_command("graph.edges", unset(**{name: value}), MKernelNE()))
             assert (params[name] if value is None else type(value)(params[name])) == value, name
-            assert {n: params[n] for n in READING if n != name} == {n: v for n, v in unset().items() if n != name}
+            assert {n: params[n] for n in READING if n != name} == {
+                n: v for n, v in unset().items() if n != name
+            }
 
 
 def test_by_labels(kernelne, town, tmp_path):

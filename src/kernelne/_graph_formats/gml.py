@@ -31,8 +31,8 @@ from kernelne.errors import FileFormatError
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-# Blanks and comments (lines that start with #, blanks before it or not) | a node or an edge of numbers only, as most are: for speed |
-# key | value | [ | ] | anything else.
+# Blanks and comments (lines that start with #, after blanks or not) | a node or an edge of numbers only, as
+# most are: for speed | key | value | [ | ] | anything else.
 _TOKEN = re.compile(
     r"(?:(?<![^\n])[^\S\n]*\#[^\n]*|\n|[^\S\n]+)+"
     r"|(node|edge)\s*\[([^][\"\#]*)\]"

@@ -26,11 +26,11 @@ _HELD = 4  # memory that a matrix takes at the least while it is read, in sizes 
 _MATRIX, _PACKED = 14, 15
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _SHAPE, _NAME = {5, 6}, {1, 2, 16}  # types of 32-bit integers, and of text
-_SPARSE, _OPAQUE = 5, 17  # classes; an opaque one has no shape
+_OPAQUE = 17  # a class that has no shape
 _CLASSES = {
-    1: "cell", 2: "struct", 3: "object", 4: "char", _SPARSE: "sparse", 6: "double", 7: "single", 8: "int8",
+    1: "cell", 2: "struct", 3: "object", 4: "char", 5: "sparse", 6: "double", 7: "single", 8: "int8",
     9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", 15: "uint64",
-    16: "function", _OPAQUE: "opaque",
+    16: "function",
 }  # fmt: skip
 _COMPLEX, _LOGICAL = 0x800, 0x200  # flags
 
@@ -73,15 +73,15 @@ def find_variables(file: BinaryIO) -> dict[str, Variable]:
         if kind == _PACKED:
             head = _inside(zlib.decompressobj().decompress(head, _HEAD), order)[1]
         elements = _elements(memoryview(head), order)
-        flags = int(_integers(_next(elements), order)[:1].sum())  # none: 0, of no class
+        flags = int(_integers(_next(elements), order)[:1].sum())
         if flags & 0xFF == _OPAQUE:
             continue
         shape, name = _next(elements), _next(elements)
         if shape[0] not in _SHAPE or name[0] not in _NAME or len(shape[1]) < 8:
             raise ValueError(f"no shape and name of the variable at byte {start - 8}")
-        what = "logical" if flags & _LOGICAL and flags & 0xFF != _SPARSE else _CLASSES.get(flags & 0xFF)
-        if what is None:
-            raise ValueError(f"a variable of the unknown class {flags & 0xFF}")
+        what = _CLASSES.get(flags & 0xFF, "unknown")
+        if flags & _LOGICAL and what != "sparse":
+            what = "logical"
         found[bytes(name[1]).decode("utf-8", "replace")] = Variable(
             tuple(_integers(shape, order).tolist()), what, bool(flags & _COMPLEX), start, place,
             kind == _PACKED, order,
@@ -105,7 +105,7 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
     n_rows, n_columns = variable.shape
     if variable.kind != "sparse":
         dense = _numbers(_next(elements), variable.order)
-        if len(dense) < math.prod(variable.shape):
+        if len(dense) < max(math.prod(variable.shape), n_columns):  # no columns of nothing
             raise TooSmallError
         matrix = scipy.sparse.csc_array(dense.reshape(variable.shape, order="F"))
         return matrix.astype(np.float64)
@@ -122,7 +122,7 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
 
 
 def _byte_order(header: bytes) -> str:
-    if header.startswith(b"\x89HDF") or header.startswith(b"MATLAB 7.3"):
+    if header.startswith((b"\x89HDF", b"MATLAB 7.3")):
         raise NotImplementedError("7.3 (HDF5)")
     if 0 in header[:4]:
         raise NotImplementedError("4")
