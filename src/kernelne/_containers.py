@@ -282,11 +282,11 @@ def _holds_numbers(values: Any) -> bool:
         return _is_number(next(iter(values), None))
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric())
-    return bool(dtype.kind in "iuf")
+    return str(getattr(dtype, "kind", "O")) in "iuf"
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
