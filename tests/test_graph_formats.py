@@ -359,22 +359,32 @@ def test_what_would_not_fit_of_a_mat_file_is_not_unpacked(tmp_path, monkeypatch)
         read_graph(tmp_path / "g.mat")
 
 
+def mat_file(parts: list[tuple[int, str, list[Any]]], order: str) -> bytes:
+    """A MAT-file of one variable, whose elements are of these types and values."""
+    body = b""
+    for kind, dtype, values in parts:
+        data = np.array(values, order + dtype).tobytes()
+        body += np.array([kind, len(data)], order + "u4").tobytes() + data + bytes(-len(data) % 8)
+    head = b"MATLAB 5.0".ljust(124) + np.array([0x0100, 0x4D49], order + "u2").tobytes()
+    return head + np.array([14, len(body)], order + "u4").tobytes() + body
+
+
 def test_mat_files_of_other_machines_and_versions(tmp_path):
     path = tmp_path / "g.mat"
     network = np.array([[0, 1.5, 0], [0, 0, 300], [0, 0, 0]])
     expected = Graph.from_edges([0, 1], [1, 2], [1.5, 300], directed=True).fingerprint
-    # Big-endian, the values in single precision, room for more entries than there are.
     for order in "<>":
+        # Values in single precision, room for more entries than there are.
         parts = [(6, "u4", [5, 4]), (5, "i4", [3, 3]), (1, "i1", list(b"network")), (5, "i4", [0, 1, 0, 0])]
         parts += [(5, "i4", [0, 0, 1, 2]), (7, "f4", [1.5, 300, 0, 0])]
-        body = b""
-        for kind, dtype, values in parts:
-            data = np.array(values, order + dtype).tobytes()
-            body += np.array([kind, len(data)], order + "u4").tobytes() + data + bytes(-len(data) % 8)
-        head = b"MATLAB 5.0".ljust(124) + np.array([0x0100, 0x4D49], order + "u2").tobytes()
-        path.write_bytes(head + np.array([14, len(body)], order + "u4").tobytes() + body)
+        path.write_bytes(mat_file(parts, order))
         np.testing.assert_array_equal(scipy.io.loadmat(path)["network"].toarray(), network)
         assert read_graph(path).fingerprint == expected, order
+        # Logical values are bytes, though MATLAB says that they are doubles.
+        parts[0], parts[3], parts[5] = (6, "u4", [0x205, 2]), (5, "i4", [0, 1]), (9, "u1", [1, 1])
+        path.write_bytes(mat_file(parts, order))
+        np.testing.assert_array_equal(scipy.io.loadmat(path)["network"].toarray(), network > 0)
+        assert read_graph(path).fingerprint == Graph.from_edges([0, 1], [1, 2], directed=True).fingerprint
     scipy.io.savemat(path, {"network": network}, format="4")
     with pytest.raises(FileFormatError, match="is of version 4: save it in MATLAB with -v7"):
         read_graph(path)

@@ -23,7 +23,7 @@ _HEAD = 4096  # bytes in which flags, shape and name of a variable end: names ha
 _RATIO = 1032  # the most that zlib makes of a byte
 _HELD = 4  # memory that a matrix takes at the least while it is read, in sizes of its bytes
 
-_MATRIX, _PACKED = 14, 15
+_MATRIX, _PACKED, _BYTES = 14, 15, 2
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _SHAPE, _NAME = {5, 6}, {1, 2, 16}  # types of 32-bit integers, and of text
 _OPAQUE = 17  # a class that has no shape
@@ -46,6 +46,7 @@ class Variable(NamedTuple):
     shape: tuple[int, ...]
     kind: str
     is_complex: bool
+    is_logical: bool
     start: int
     stop: int
     packed: bool
@@ -83,8 +84,8 @@ def find_variables(file: BinaryIO) -> dict[str, Variable]:
         if flags & _LOGICAL and what != "sparse":
             what = "logical"
         found[bytes(name[1]).decode("utf-8", "replace")] = Variable(
-            tuple(_integers(shape, order).tolist()), what, bool(flags & _COMPLEX), start, place,
-            kind == _PACKED, order,
+            tuple(_integers(shape, order).tolist()), what, bool(flags & _COMPLEX),
+            bool(flags & _LOGICAL), start, place, kind == _PACKED, order,
         )  # fmt: skip
     found.pop("", None)  # MATLAB's own, of functions
     return found
@@ -96,10 +97,10 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
     TooSmallError if its shape asks for more than there is; ValueError or zlib.error if it is damaged.
     """
     file.seek(variable.start)
-    data = file.read(variable.stop - variable.start)
+    content = file.read(variable.stop - variable.start)
     if variable.packed:
-        data = _unpack(data, variable.order)
-    elements = _elements(memoryview(data), variable.order)
+        content = _unpack(content, variable.order)
+    elements = _elements(memoryview(content), variable.order)
     for _ in range(3):  # flags, shape and name
         _next(elements)
     n_rows, n_columns = variable.shape
@@ -112,8 +113,11 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
     rows, starts = (_integers(_next(elements), variable.order) for _ in range(2))
     if len(starts) <= n_columns:
         raise TooSmallError
-    values = _numbers(_next(elements), variable.order)
     used = int(starts[n_columns])  # room for more may be there
+    kind, data = _next(elements)
+    if variable.is_logical and len(data) in (used, len(rows)):
+        kind = _BYTES  # though MATLAB says that they are doubles
+    values = _numbers((kind, data), variable.order)
     parts = (values[:used].astype(np.float64), rows[:used], starts[: n_columns + 1])
     matrix = scipy.sparse.csc_array(parts, shape=(n_rows, n_columns))
     matrix.check_format(full_check=True)
@@ -122,7 +126,7 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
 
 
 def _byte_order(header: bytes) -> str:
-    if header.startswith((b"\x89HDF", b"MATLAB 7.3")):
+    if header.startswith(b"\x89HDF") or header[124:] in (b"\0\2IM", b"\2\0MI"):
         raise NotImplementedError("7.3 (HDF5)")
     if 0 in header[:4]:
         raise NotImplementedError("4")
@@ -157,9 +161,9 @@ def _unpack(data: bytes, order: str) -> bytes:
         raise ValueError(f"a matrix of {declared} bytes, unpacked, does not fit in memory")
     # One byte more than wanted, so that the end of the data, and with it the checksum, is reached.
     _, matrix = _inside(zlib.decompressobj().decompress(data, 8 + declared + 1), order)
-    if len(matrix) < declared:
-        raise ValueError("packed data is cut short")
-    return matrix[:declared]
+    if len(matrix) != declared:
+        raise ValueError(f"packed data is not of the {declared} bytes declared")
+    return matrix
 
 
 def _elements(data: memoryview, order: str) -> Iterator[Element]:
