@@ -118,9 +118,14 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
     if variable.is_logical and len(data) in (used, len(rows)):
         kind = _BYTES  # though MATLAB says that they are doubles
     values = _numbers((kind, data), variable.order)
-    parts = (values[:used].astype(np.float64), rows[:used], starts[: n_columns + 1])
+    starts, rows = starts[: n_columns + 1], rows[: max(used, 0)]
+    # Not left to SciPy, which does not look at columns where their ends say that there are no entries.
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or min(len(rows), len(values)) < used:
+        raise ValueError("columns of a sparse matrix that do not fit its entries")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
+        raise ValueError(f"entries of a sparse matrix outside of its {n_rows} rows")
+    parts = (values[:used].astype(np.float64), rows, starts)
     matrix = scipy.sparse.csc_array(parts, shape=(n_rows, n_columns))
-    matrix.check_format(full_check=True)
     matrix.sum_duplicates()
     return matrix
 
