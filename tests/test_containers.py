@@ -16,7 +16,7 @@ import rustworkx as rx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelne import Embedding, KernelNE
+from kernelne import Embedding, KernelNE, read_graph
 from kernelne.errors import InputError, MissingDependencyError, UnknownNodeError
 from kernelne.graph import Graph, as_graph
 
@@ -183,7 +183,16 @@ def test_columns_are_found_by_name_else_by_place():
     wide = pd.DataFrame({"year": [1, 2], "weight": [1.5, 2]} | {"target": ends["y"], "source": ends["x"]})
     assert as_graph(wide).fingerprint == expected
     assert as_graph(wide.drop(columns="weight")).weights.tolist() == [1, 1, 2, 2]  # the third of three
-    assert as_graph(wide.rename(columns={"weight": "w"})).weights is None
+    told = r"not used: 'year', 'w'; Graph\.from_table\(table, weight=NAME\)"
+    frame = wide.rename(columns={"weight": "w"})
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.to_dict("list")):
+        with pytest.warns(UserWarning, match=told):
+            assert Graph.from_table(table).weights is None
+        assert Graph.from_table(table, weight=False).weights is None
+    words = wide[["source", "target"]].assign(kind="x", other="y")
+    assert as_graph(words).weights is None  # nothing to warn of
+    reordered = pd.DataFrame({"weight": [1.5, 2], "left": ends["x"], "right": ends["y"]})
+    assert as_graph(reordered).fingerprint == expected
     assert Graph.from_table(wide, weight="year").weights.tolist() == [1, 1, 2, 2]
     assert Graph.from_table(wide, weight=False).weights is None
     by_place = pd.DataFrame([["a", "b", 1.5], ["b", "c", 2.0]])  # columns are called 0, 1 and 2
@@ -193,6 +202,51 @@ def test_columns_are_found_by_name_else_by_place():
     assert as_graph(some).nodes.tolist() == ["b", "c"]
 
 
+def test_a_stored_index_of_pandas_is_no_weight(tmp_path):
+    ends = {"source": ["a", "b"], "target": ["b", "c"]}
+    plain = Graph.from_edges(*ends.values())
+    frames = {
+        "unnamed": pd.DataFrame(ends, index=[7, 9]),
+        "named": pd.DataFrame(ends, index=pd.Index([7, 9], name="number")),
+        "other": pd.DataFrame({"left": ends["source"], "right": ends["target"]}, index=[7, 9]),
+    }
+    for name, frame in frames.items():
+        table = pa.Table.from_pandas(frame)
+        assert len(table.column_names) == 3
+        frame.to_parquet(tmp_path / "g.parquet")
+        for graph in (as_graph(table), as_graph(frame), read_graph(tmp_path / "g.parquet")):
+            assert graph.fingerprint == plain.fingerprint, name
+    # Without what pandas says of it, it is still known by its name.
+    bare = pa.Table.from_pandas(frames["unnamed"]).replace_schema_metadata()
+    assert as_graph(bare).fingerprint == plain.fingerprint
+    assert Graph.from_table(bare, weight="__index_level_0__").weights.tolist() == [7, 7, 9, 9]
+    # Ends that were made an index are found by their usual names.
+    indexed = pd.DataFrame(ends | {"w": [1.5, 2]}).set_index(["source", "target"])
+    expected = Graph.from_edges(*ends.values(), [1.5, 2]).fingerprint
+    assert as_graph(pa.Table.from_pandas(indexed)).fingerprint == expected
+    for metadata in (b"{", b"[" * 200_000, b"[]", b'{"index_columns": 3}', b'{"index_columns": [{}]}'):
+        odd = pa.table(ends).replace_schema_metadata({b"pandas": metadata})
+        assert as_graph(odd).fingerprint == plain.fingerprint
+
+
+def test_a_frame_whose_columns_are_called_as_parts_of_a_graph():
+    frame = pd.DataFrame({"nodes": ["a"], "edges": ["b"], "is_directed": [2.0]})
+    expected = Graph.from_edges(["a"], ["b"], [2]).fingerprint
+    assert as_graph(frame).fingerprint == expected
+    assert as_graph(pl.from_pandas(frame)).fingerprint == expected
+
+
+def test_networkx_attributes_that_may_be_weights():
+    g = nx.Graph([("a", "b", {"capacity": 2.5, "kind": "x", "open": True}), ("b", "c", {})])
+    with pytest.warns(UserWarning, match=r"not used: 'capacity'; Graph\.from_networkx\(g, weight=NAME\)"):
+        assert as_graph(g).weights is None
+    assert Graph.from_networkx(g, weight="capacity").weights.tolist() == [2.5, 2.5, 1, 1]
+    assert Graph.from_networkx(g, weight="none").weights is None  # as the caller wants it
+    g["b"]["c"]["weight"] = 3  # one edge that has it is enough
+    assert as_graph(g).weights.tolist() == [1, 1, 3, 3]
+    assert as_graph(nx.Graph([("a", "b", {"kind": "x"})])).weights is None
+
+
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
@@ -200,7 +254,11 @@ def test_columns_are_found_by_name_else_by_place():
         ({"a": [1], "b": [2]}, {"source": "a"}, "both columns"),
         ({"a": [1], "b": [2]}, {"source": "a", "target": "z"}, "'z' is not there: there are 'a', 'b'"),
         ({"a": [1], "b": [2]}, {"weight": "z"}, "'z' is not there"),
-        ({"a": [1], "b": [2], "c": ["x"]}, {}, "the column 'c' holds .*, not weights: weight=NAME"),
+        (
+            {"a": [1], "b": [2], "c": ["x"]},
+            {},
+            r"'c' holds .*, not weights: Graph\.from_table\(table, weight=NAME",
+        ),
         ({"a": [1], "b": [2], "c": [None]}, {}, "the column 'c' holds|a weight is missing"),
         ({"a": [1], "b": [2], "weight": [-1.0]}, {}, "not negative"),
         ({"a": [1], "b": ["x"]}, {}, "ids mix ints and strs"),

@@ -23,7 +23,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernelne import _tokens
-from kernelne._graph_formats import FORMATS
+from kernelne._graph_formats import FORMATS, mat5
 from kernelne._ids import plain_integers
 from kernelne._words import Words
 from kernelne.errors import FileFormatError, InputError, ParameterError
@@ -267,6 +267,146 @@ def test_bad_mat_files(tmp_path, content, message):
         read_graph(tmp_path / "g.mat")
 
 
+MUTATE = """
+import sys
+from contextlib import suppress
+from pathlib import Path
+import numpy as np
+import scipy.io, scipy.sparse
+from kernelne import read_graph, read_labels
+from kernelne.errors import InputError
+
+path = Path(sys.argv[1])
+rng = np.random.default_rng(0)
+network = np.array([[0, 1.5, 0], [1.5, 0, 2], [0, 2, 0]])
+n_read = 0
+sparse = scipy.sparse.csc_matrix(network)
+for matrix in (network, sparse, sparse > 0, scipy.sparse.csc_matrix((3, 3))):
+    for packed in (False, True):
+        content = {"network": matrix, "group": np.array([1, 2, 1]), "directed": False, "text": "x"}
+        scipy.io.savemat(path, content, do_compression=packed)
+        whole = path.read_bytes()
+        for trial in range(150):
+            data = bytearray(whole)
+            for place in rng.integers(124, len(data) - 4, size=rng.integers(1, 4)):
+                if trial % 2:
+                    data[place] = rng.integers(256)
+                else:
+                    place = place // 4 * 4
+                    word = rng.choice([0, 1, 7, 8, 9, 14, 15, 16, 200, 30000, 2**31 - 1, 2**32 - 1, 5 << 16])
+                    data[place : place + 4] = int(word).to_bytes(4, "little")
+            path.write_bytes(data)
+            for read in (read_graph, read_labels):
+                with suppress(InputError):
+                    read(path)
+                    n_read += 1
+print("done", n_read > 0)
+"""
+
+
+def test_a_damaged_mat_file_never_ends_the_process(tmp_path):
+    """In a process of its own, because a crash, not an exception, is what is looked for."""
+    command = [sys.executable, "-W", "ignore", "-c", MUTATE, str(tmp_path / "g.mat")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, "done True\n"), result.stderr[-2000:]
+
+
+@pytest.mark.parametrize("kind", [8, 10, 14, 15, 200, 30000])
+def test_types_that_no_element_of_a_mat_file_has(tmp_path, kind):
+    """SciPy's reader crashes on these: every element of the matrix in turn has one."""
+    path = tmp_path / "g.mat"
+    scipy.io.savemat(path, {"network": scipy.sparse.csc_matrix(np.array([[0, 1.0], [1, 0]]))})
+    whole = path.read_bytes()
+    place = 128 + 8
+    n_elements = 0
+    while place < len(whole):
+        first, size = np.frombuffer(whole, "<u4", 2, place).tolist()
+        data = bytearray(whole)
+        data[place : place + 2] = kind.to_bytes(2, "little")
+        path.write_bytes(data)
+        with pytest.raises(FileFormatError, match="not a readable MATLAB file"):
+            read_graph(path)
+        place += 8 if first >> 16 else 8 + -(-size // 8) * 8
+        n_elements += 1
+    assert n_elements == 6  # flags, shape, name, rows, starts of columns, values
+
+
+def test_a_small_mat_file_asks_for_little_memory(tmp_path):
+    network = scipy.sparse.csc_matrix(np.array([[0, 1.0], [1, 0]]))
+    long = scipy.sparse.csc_matrix((2**31 - 1, 1))
+    content = {"network": network, "directed": scipy.sparse.csc_matrix((2**31 - 1, 4)), "group": long}
+    scipy.io.savemat(tmp_path / "bomb.mat", content, do_compression=True)
+    scipy.io.savemat(tmp_path / "only.mat", {"group": long})
+    zeros = {"network": scipy.sparse.csc_matrix(np.eye(2)), "group": np.zeros((2, 2**20), np.uint8)}
+    scipy.io.savemat(tmp_path / "zeros.mat", zeros, do_compression=True)
+    tracemalloc.start()
+    assert not read_graph(tmp_path / "bomb.mat").directed
+    with pytest.raises(FileFormatError, match=r"'group' is of shape \(2147483647, 1\), .* has 2 rows"):
+        read_labels(tmp_path / "bomb.mat")
+    with pytest.raises(FileFormatError, match="2147483647 nodes are declared"):
+        read_labels(tmp_path / "only.mat")
+    with pytest.raises(FileFormatError, match="no labels"):
+        read_labels(tmp_path / "zeros.mat")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**26
+
+
+def test_what_would_not_fit_of_a_mat_file_is_not_unpacked(tmp_path, monkeypatch):
+    scipy.io.savemat(tmp_path / "g.mat", {"network": np.zeros((1000, 1000))}, do_compression=True)
+    assert read_graph(tmp_path / "g.mat").n_nodes == 1000
+    monkeypatch.setattr(mat5, "available_bytes", lambda: 10**6)
+    with pytest.raises(FileFormatError, match="unpacked, does not fit in memory"):
+        read_graph(tmp_path / "g.mat")
+
+
+def mat_file(parts: list[tuple[int, str, list[Any]]], order: str) -> bytes:
+    """A MAT-file of one variable, whose elements are of these types and values."""
+    body = b""
+    for kind, dtype, values in parts:
+        data = np.array(values, order + dtype).tobytes()
+        body += np.array([kind, len(data)], order + "u4").tobytes() + data + bytes(-len(data) % 8)
+    head = b"MATLAB 5.0".ljust(124) + np.array([0x0100, 0x4D49], order + "u2").tobytes()
+    return head + np.array([14, len(body)], order + "u4").tobytes() + body
+
+
+def test_mat_files_of_other_machines_and_versions(tmp_path):
+    path = tmp_path / "g.mat"
+    network = np.array([[0, 1.5, 0], [0, 0, 300], [0, 0, 0]])
+    expected = Graph.from_edges([0, 1], [1, 2], [1.5, 300], directed=True).fingerprint
+    for order in "<>":
+        # Values in single precision, room for more entries than there are.
+        parts = [(6, "u4", [5, 4]), (5, "i4", [3, 3]), (1, "i1", list(b"network")), (5, "i4", [0, 1, 0, 0])]
+        parts += [(5, "i4", [0, 0, 1, 2]), (7, "f4", [1.5, 300, 0, 0])]
+        path.write_bytes(mat_file(parts, order))
+        np.testing.assert_array_equal(scipy.io.loadmat(path)["network"].toarray(), network)
+        assert read_graph(path).fingerprint == expected, order
+        # Logical values are bytes, though MATLAB says that they are doubles.
+        parts[0], parts[3], parts[5] = (6, "u4", [0x205, 2]), (5, "i4", [0, 1]), (9, "u1", [1, 1])
+        path.write_bytes(mat_file(parts, order))
+        np.testing.assert_array_equal(scipy.io.loadmat(path)["network"].toarray(), network > 0)
+        assert read_graph(path).fingerprint == Graph.from_edges([0, 1], [1, 2], directed=True).fingerprint
+    scipy.io.savemat(path, {"network": network}, format="4")
+    with pytest.raises(FileFormatError, match="is of version 4: save it in MATLAB with -v7"):
+        read_graph(path)
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(400))
+    with pytest.raises(FileFormatError, match=r"is of version 7.3 \(HDF5\): save it in MATLAB with -v7"):
+        read_graph(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+def test_every_type_of_numbers_in_mat_files(tmp_path, packed, dtype):
+    dense = np.array([[0, 1, 0], [0, 1, 7], [0, 0, 0]]).astype(dtype)
+    expected = Graph.from_scipy(dense.astype(float), directed=True).fingerprint
+    for network in (dense, scipy.sparse.csc_matrix(dense)):
+        scipy.io.savemat(tmp_path / "g.mat", {"network": network}, do_compression=packed)
+        assert read_graph(tmp_path / "g.mat").fingerprint == expected
+    empty = scipy.sparse.csc_matrix((3, 3), dtype=dtype)
+    scipy.io.savemat(tmp_path / "g.mat", {"network": empty}, do_compression=packed)
+    assert read_graph(tmp_path / "g.mat").n_edges == 0
+
+
 def test_damaged_mat_files_are_one_error(tmp_path):
     scipy.io.savemat(tmp_path / "g.mat", {"network": scipy.sparse.csc_matrix(np.eye(4))})
     whole = (tmp_path / "g.mat").read_bytes()
@@ -281,6 +421,12 @@ def test_damaged_mat_files_are_one_error(tmp_path):
     )
     with pytest.raises(FileFormatError, match="not a readable MATLAB file"):
         read_graph(tmp_path / "g.mat")
+    # Columns of a matrix without entries that end beyond it: SciPy's own check does not see them.
+    parts = [(6, "u4", [5, 1]), (5, "i4", [3, 3]), (1, "i1", list(b"network")), (5, "i4", [])]
+    for starts in ([0, 0, 5 << 24, 0], [0, 1, 1, 1], [0, 0, 0, -1], [1, 1, 1, 1], [-1, 0, 0, 0]):
+        (tmp_path / "g.mat").write_bytes(mat_file([*parts, (5, "i4", starts), (9, "f8", [])], "<"))
+        with pytest.raises(FileFormatError, match="columns of a sparse matrix that do not fit"):
+            read_graph(tmp_path / "g.mat")
     place = whole.index(np.array([4, 4], "<i4").tobytes())
     (tmp_path / "g.mat").write_bytes(
         whole[:place] + np.array([2**30] * 2, "<i4").tobytes() + whole[place + 8 :]
@@ -452,7 +598,28 @@ def test_directed_and_undirected_edges_in_one_file(tmp_path):
     (tmp_path / "g.net").write_text("*Vertices 3\n1 0\n2 1\n3 2\n*Arcs\n1 2 1 c Blue\n*Edges\n2 3 2\n3 3 3\n")
     for name in ("g.graphml", "g.net"):
         assert read_graph(tmp_path / name).fingerprint == expected.fingerprint, name
-    assert not read_graph(tmp_path / "g.graphml", directed=False).directed
+        plain = read_graph(tmp_path / name, directed=False)
+        undirected = Graph.from_edges([0, 1, 2], [1, 2, 2], [1, 2, 3])
+        assert plain.fingerprint == undirected.fingerprint, name  # an edge counts once
+        assert plain.n_merged == 0
+
+
+def test_booleans_of_graphml(tmp_path):
+    path = tmp_path / "g.graphml"
+    for text, directed in {"1": True, "true": True, " true ": True, "0": False, "false": False}.items():
+        for default in ("directed", "undirected"):
+            path.write_text(
+                f'{XML}<graph edgedefault="{default}"><node id="a"/><node id="b"/>'
+                f'<edge source="a" target="b" directed="{text}"/></graph></graphml>'
+            )
+            assert read_graph(path).directed == directed, (text, default)
+    for text in ("True", "yes", "", "2"):
+        path.write_text(
+            f"{XML}<graph><node id='a'/>\n<edge source='a' target='a' directed='{text}'/></graph></graphml>"
+        )
+        with pytest.raises(FileFormatError, match="expected directed true or false") as caught:
+            read_graph(path)
+        assert caught.value.line == 4
 
 
 def test_pajek_in_its_variants(tmp_path):
@@ -486,6 +653,14 @@ def test_gml_in_its_variants(tmp_path):
     graph = read_graph(path)
     assert graph.nodes.tolist() == [5, -6]
     assert graph.to_scipy().toarray().tolist() == [[1, 2.5], [2.5, 0]]
+    path.write_text(
+        '  # first ]\ngraph [\n\t# "open\n  node [\n    # c\n    id 1 ]\r\n  # d\r\n\n #\n'
+        " node [ id 2 ]\n  ]\n #e"
+    )
+    assert read_graph(path).nodes.tolist() == [1, 2]
+    path.write_text("graph [ node [ id 1 # c\n ] ]")  # only a line of its own is a comment
+    with pytest.raises(FileFormatError, match="expected a key"):
+        read_graph(path)
     path.write_text('graph [ node [ id 1 label "x" ] node [ id 2 label "x" ] ]')
     with pytest.warns(UserWarning, match='several nodes have the label "x": their ids are taken'):
         assert read_graph(path).nodes.tolist() == [1, 2]
@@ -537,6 +712,9 @@ def test_what_a_format_cannot_hold_is_refused_unless_told(tmp_path):
         write_graph(Graph.from_edges([0, 1], [1, 1]), tmp_path / "h.metis")
     with pytest.raises(InputError, match=r"integer weights, one is 0\.5"):
         write_graph(Graph.from_edges([0, 1], [1, 2], [1, 0.5]), tmp_path / "h.metis")
+    for weight in (2.0**63, 1e30):
+        with pytest.raises(InputError, match=r"weights below 2\*\*63, one is"):
+            write_graph(Graph.from_edges([0, 1], [1, 2], [weight, 3]), tmp_path / "h.metis")
     with pytest.raises(InputError, match=r"the id 'a\\x00' holds a character that XML cannot hold"):
         write_graph(Graph.from_edges(["a\0"], ["b"]), tmp_path / "h.graphml")
     for bad in ("a b", "", "a#b"):
@@ -601,10 +779,32 @@ def test_tables_of_others(tmp_path):
         (table.replace_schema_metadata({"kernelne_graph": '{"node_rows": 7}'}), "kernelne_graph is"),
         (table.replace_schema_metadata({"kernelne_graph": "x"}), "Expecting value"),
         (table.replace_schema_metadata({"kernelne_graph": '{"node_rows": 1}'}), "have no target"),
+        (table.replace_schema_metadata({"kernelne_graph": "[" * 200_000}), "recursion"),
     ):
         pq.write_table(bad, tmp_path / "bad.parquet")
         with pytest.raises(FileFormatError, match=message):
             read_graph(tmp_path / "bad.parquet")
+
+
+def test_wide_tables_say_what_they_leave_out(tmp_path):
+    table = pa.table({"source": [1, 2], "target": [2, 3], "year": [5, 6], "kind": ["x", "y"]})
+    pq.write_table(table, tmp_path / "g.parquet")
+    with pytest.warns(UserWarning, match=r"not used: 'year', 'kind'; Graph\.from_table\(table, weight=NAME"):
+        assert read_graph(tmp_path / "g.parquet").weights is None
+    assert read_graph(tmp_path / "g.parquet", weighted=False).weights is None
+    pq.write_table(table.drop_columns("year"), tmp_path / "g.parquet")
+    assert read_graph(tmp_path / "g.parquet", weighted=False).weights is None  # whatever the third column is
+
+
+def test_nodes_beyond_the_integers_of_a_table(tmp_path):
+    small = pa.int32()
+    table = pa.table({"source": pa.array([4, 2, 4], small), "target": pa.array([None, None, 2], small)})
+    pq.write_table(
+        table.replace_schema_metadata({"kernelne_graph": '{"node_rows": 2}'}), tmp_path / "g.parquet"
+    )
+    for nodes in ([2**40], np.array([2**40]), pa.array([2**40])):
+        assert read_graph(tmp_path / "g.parquet", nodes=nodes).nodes.tolist() == [2**40, 4, 2]
+    assert read_graph(tmp_path / "g.parquet", nodes=pa.array([2], small)).nodes.tolist() == [2, 4]
 
 
 def test_a_snap_file_as_it_comes(tmp_path):

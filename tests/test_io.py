@@ -227,6 +227,33 @@ def test_headers_are_found(read, content, n_edges):
     assert read(content).n_edges == n_edges
 
 
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [
+        (",source,target\n0,5,6\n1,6,7\n", r"to_csv\(index=False\)"),
+        (",source,target\n0,a,b\n", r"to_csv\(index=False\)"),
+        (",citing,cited\n0,5,6\n", r"to_csv\(index=False\)"),
+        ("weight,source,target\n1,5,6\n2,6,7\n", "change their order, or pass Graph.from_table"),
+        ("weight,source,target\n1.5,a,b\n", "change their order"),
+        ("Weight,left,right\n1,5,6\n", "change their order"),
+        ("source,weight,target\n5,1,6\n", "change their order"),
+        ("TARGET\tn\tSource\n5\t1\t6\n", "change their order"),
+    ],
+)
+def test_columns_whose_names_say_otherwise_are_not_read_by_place(read, content, remedy):
+    for weighted in (None, False):
+        for header in (None, True):
+            fails(read, content, remedy, 1, content.split("\n")[0], weighted=weighted, header=header)
+    fails(read, ",source,target,weight\n0,1,2,3\n", r"to_csv\(index=False\)", 1, ",source,target,weight")
+
+
+def test_a_target_before_its_source(read):
+    content = "target,source\n5,6\n"
+    assert read(content).n_edges == 1  # without directions it is the same
+    fails(read, content, "change their order.*--no-header", 1, "target,source", directed=True)
+    assert read("v u\nb a\n", directed=True).nodes.tolist() == ["a", "b", "u", "v"]  # these are letters
+
+
 def test_headers_can_be_forced(read):
     assert read("a b\nc d\n", header=True).nodes.tolist() == ["c", "d"]
     assert read("source target\n1 2\n", header=False).nodes.tolist() == ["1", "2", "source", "target"]

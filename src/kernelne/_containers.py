@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple
@@ -17,6 +20,8 @@ from kernelne._ids import code_dtype
 from kernelne._sniff import HEADERS
 from kernelne.errors import InputError
 
+_INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the column of an index without a name
+
 
 class Rows(NamedTuple):
     """A graph: ids (a list or an array, all different), edges between their rows, weights or None."""
@@ -28,8 +33,21 @@ class Rows(NamedTuple):
     directed: bool
 
 
+class Columns(list[Any]):
+    """The names of the columns of a table; `get` gets one by its name.
+
+    stored_index: those that hold the index of a pandas frame
+    """
+
+    def __init__(self, names: Iterable[Any], get: Callable[[Any], Any], stored: Iterable[Any] = ()) -> None:
+        super().__init__(names)
+        self.get, self.stored_index = get, set(stored)
+
+
 def reader_of(obj: Any) -> Callable[[Any], Rows] | None:
     """What makes rows of a graph of another package; None: it is none that is known."""
+    if is_table(obj):  # whose columns may be called as the parts of a graph are
+        return None
     for read, names in (
         (read_networkx, ("nodes", "edges", "is_directed")),
         (read_igraph, ("get_edgelist", "vs", "es", "is_directed")),
@@ -48,7 +66,7 @@ def is_table(obj: Any) -> bool:
 
 
 def read_networkx(g: Any, weight: str = "weight") -> Rows:
-    """Edges without the attribute count 1; no edge has it: unweighted."""
+    """Edges without the attribute count 1; no edge has it: unweighted, with a warning if there are others."""
     ids = list(g.nodes)
     absent = object()
     edges = list(g.edges(data=weight, default=absent))
@@ -62,6 +80,15 @@ def read_networkx(g: Any, weight: str = "weight") -> Rows:
             (1.0 if value is absent else _number(u, v, value, weight) for u, v, value in edges),
             np.float64,
         )
+    elif edges and weight == "weight":  # another name was chosen by the caller
+        attributes = next(iter(g.edges(data=True)))[2]
+        numbers = [name for name, value in attributes.items() if _is_number(value)]
+        if numbers:
+            warnings.warn(
+                f"no edge has the attribute 'weight', so the graph is unweighted; not used: "
+                f"{', '.join(map(repr, numbers))}; Graph.from_networkx(g, weight=NAME) takes one of them",
+                stacklevel=3,
+            )
     return Rows(ids, sources, targets, weights, g.is_directed())
 
 
@@ -94,7 +121,7 @@ def read_rustworkx(g: Any) -> Rows:
     row[indices] = np.arange(len(indices))
     sources, targets = row[ends[:, 0]], row[ends[:, 1]]
     values = [p.get("weight") if isinstance(p, Mapping) else p for p in g.edges()]
-    numbers = [float(v) if isinstance(v, Real) and not isinstance(v, bool) else None for v in values]
+    numbers = [float(v) if v is not None and _is_number(v) else None for v in values]
     weights = None
     if any(number is not None for number in numbers):
         weights = np.fromiter((1.0 if number is None else number for number in numbers), np.float64)
@@ -135,6 +162,10 @@ def _host(tensor: Any) -> NDArray[Any]:
     return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def _number(u: Any, v: Any, value: Any, attribute: str) -> float:
     try:
         if not isinstance(value, str | bytes):
@@ -153,7 +184,7 @@ def _check_different(ids: Any, what: str) -> None:
         raise InputError(f"{what}: {counts.most_common(1)[0][0]!r} comes more than once; give each its own")
 
 
-def table_columns(table: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+def table_columns(table: Any) -> tuple[Columns, Callable[[Any], Any]]:
     """The names of the columns of a table, and what gets one by its name."""
     ours = isinstance(table, pa.Table | pa.RecordBatch)
     if not ours and _is_adjacency(table):
@@ -162,9 +193,10 @@ def table_columns(table: Any) -> tuple[list[Any], Callable[[Any], Any]]:
             "Graph.from_scipy(table.to_numpy(), nodes=table.columns), or reset its index"
         )
     if not ours and hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return list(table.columns), table.__getitem__  # pandas, polars: other columns stay as they are
+        # pandas, polars: other columns stay as they are
+        return Columns(table.columns, table.__getitem__), table.__getitem__
     if isinstance(table, Mapping):
-        return list(table), table.__getitem__
+        return Columns(table, table.__getitem__), table.__getitem__
     try:
         if hasattr(table, "__arrow_c_stream__") or ours:
             whole = (
@@ -176,9 +208,20 @@ def table_columns(table: Any) -> tuple[list[Any], Callable[[Any], Any]]:
             whole = from_dataframe(table)
     except (pa.ArrowException, TypeError, AttributeError) as error:
         raise InputError(f"a {type(table).__name__} is not a table of columns: {error}") from None
-    if len(set(whole.column_names)) < len(whole.column_names):
-        return whole.column_names, lambda name: whole.column(whole.column_names.index(name))
-    return whole.column_names, whole.column
+    columns = arrow_columns(whole)
+    return columns, columns.get
+
+
+def arrow_columns(table: pa.Table) -> Columns:
+    """The columns of an Arrow table."""
+    names = table.column_names
+    try:
+        told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        index = [name for name in told if isinstance(name, str)]
+    except (ValueError, LookupError, TypeError, RecursionError):  # written by anybody
+        index = []
+    index += [name for name in names if _INDEX.fullmatch(name)]
+    return Columns(names, lambda name: table.column(names.index(name)), index)
 
 
 def _is_adjacency(table: Any) -> bool:
@@ -193,31 +236,57 @@ def _is_adjacency(table: Any) -> bool:
 
 
 def choose_columns(
-    names: list[Any], source: Any = None, target: Any = None, weight: Any = None
+    names: Columns, source: Any = None, target: Any = None, weight: Any = None
 ) -> tuple[Any, Any, Any]:
     """The names of the columns of sources, targets and weights (None: there are none).
 
     Without names: a usual pair of them, such as source and target or src and dst, in any case; else the first
-    two columns. The weight is the column called weight; else the third of three columns, as in a text file.
+    two columns that are not called weight. The weight is the column called weight; else the third of three
+    columns, as in a text file; else there is none, with a warning if there are numbers. The index of a pandas
+    frame, where it is stored among the columns, is only taken by a usual name or by its own.
     """
     if (source is None) != (target is None):
         raise InputError("give the names of both columns, source= and target=, or of neither")
     lower = [str(name).lower() for name in names]
     if source is None:
-        if len(names) < 2:
-            raise InputError(f"a table of edges has two columns or more, this one has {names!r}")
         pairs = [(a, b) for a, b in HEADERS if a in lower and b in lower]
-        places = map(lower.index, pairs[0]) if pairs else range(2)
-        source, target = (names[place] for place in places)
+        plain = [n for n in names if n not in names.stored_index and str(n).lower() != "weight"]
+        if len(plain) < 2 and not pairs:
+            raise InputError(f"a table of edges has two columns or more, this one has {list(names)!r}")
+        source, target = (names[lower.index(name)] for name in pairs[0]) if pairs else plain[:2]
     if weight is None:
-        rest = [name for name in names if name not in (source, target)]
-        called = [name for name in rest if str(name).lower() == "weight"]
-        weight = called[0] if called else rest[0] if len(names) == 3 and len(rest) == 1 else False
+        others = [name for name in names if name not in (source, target)]
+        called = [name for name in others if str(name).lower() == "weight"]
+        rest = [name for name in others if name not in names.stored_index]
+        weight = called[0] if called else rest[0] if len(rest) == 1 and source != target else False
+        if weight is False and any(_holds_numbers(names.get(name)) for name in rest):
+            warnings.warn(
+                f"no column is called weight, so the graph is unweighted; not used: "
+                f"{', '.join(map(repr, rest[:20]))}; Graph.from_table(table, weight=NAME) takes one of them, "
+                "weight=False none",
+                stacklevel=3,
+            )
     for name in (source, target, *([] if weight is False else [weight])):
         if names.count(name) != 1:
             told = "comes more than once" if name in names else "is not there"
             raise InputError(f"the column {name!r} {told}: there are {', '.join(map(repr, names[:20]))}")
     return source, target, None if weight is False else weight
+
+
+def _holds_numbers(values: Any) -> bool:
+    """Whether a column is one of numbers, by its type or else by its first value."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _is_numeric(values.type)
+    dtype = getattr(values, "dtype", None)
+    if dtype is None:
+        return _is_number(next(iter(values), None))
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric())
+    return str(getattr(dtype, "kind", "O")) in "iuf"
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
@@ -226,8 +295,8 @@ def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
         streams = hasattr(values, "__arrow_c_stream__")
         values = pa.chunked_array(values) if streams else pa.array(np.asarray(values))
     kind = values.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        remedy = "weight=NAME takes another column, weight=False none"
+    if not _is_numeric(kind):
+        remedy = "Graph.from_table(table, weight=NAME) takes another column, weight=False none"
         raise InputError(f"the column {name!r} holds {kind}, not weights: {remedy}")
     if values.null_count:
         raise InputError(f"the column {name!r}: a weight is missing (null)")

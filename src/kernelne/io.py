@@ -110,9 +110,10 @@ def _complete(path: str, edges: Edges, options: Options) -> Edges:
         )
         if edges.nodes is not None and len(edges.nodes) and len(given):
             check_same_kind({"nodes": given, "ids of the file": edges.nodes})
-            others = pc.invert(pc.is_in(edges.nodes, value_set=given.combine_chunks().cast(edges.nodes.type)))
-            rest = edges.nodes.filter(others)
-            given = pa.chunked_array([*given.cast(rest.type).chunks, *rest.chunks], rest.type)
+            kind = pa.large_string() if strings else pa.int64()  # ids of 32 bits may meet longer ones
+            given, listed = given.cast(kind), edges.nodes.cast(kind)
+            rest = listed.filter(pc.invert(pc.is_in(listed, value_set=given.combine_chunks())))
+            given = pa.chunked_array([*given.chunks, *rest.chunks], kind)
         edges = edges._replace(nodes=given if len(given) else edges.nodes)
     if not any(len(c) for c in edges[:3] if c is not None):
         raise FileFormatError(path, "no nodes in the file")

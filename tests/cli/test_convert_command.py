@@ -13,6 +13,7 @@ import pytest
 
 from cli.running import FAST, assert_refused, process
 from kernelne import Embedding, Graph, read_graph, write_graph
+from kernelne._graph_formats import FORMATS
 
 
 @pytest.fixture
@@ -41,6 +42,23 @@ def test_a_graph_goes_round(kernelne, named, tmp_path):
         assert result.stderr.startswith("Graph: 4 nodes, 2 edges, directed, weighted, such as a b – é")
     assert read_graph(tmp_path / names[-1]).fingerprint == named.fingerprint
     assert kernelne("convert", "a.gml", "quiet.gml", "--quiet", cwd=tmp_path) == (0, "", "")
+
+
+def test_a_direction_that_the_file_does_not_tell_is_told(kernelne, tmp_path):
+    note = "note: the file does not tell that its edges are directed: read it with --directed"
+    for directed in (True, False):
+        graph = Graph.from_edges([0, 1], [1, 2], directed=directed)
+        write_graph(graph, tmp_path / "in.gml", overwrite=True)
+        for found in FORMATS:
+            if directed and found.name == "METIS":
+                continue  # which refuses it
+            target = f"out{found.suffixes[0]}"
+            result = kernelne("convert", "in.gml", target, "--overwrite", cwd=tmp_path)
+            assert result.returncode == 0, result.stderr
+            lost = read_graph(tmp_path / target).directed != directed
+            assert (note in result.stderr) == lost, target
+            quiet = kernelne("convert", "in.gml", target, "--overwrite", "--quiet", cwd=tmp_path)
+            assert quiet == (0, "", "")
 
 
 def test_what_would_be_lost_is_refused_unless_told(kernelne, named, tmp_path):

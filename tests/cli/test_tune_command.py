@@ -71,6 +71,17 @@ def test_the_command_says_how_the_graph_is_read(graph):
         assert "/" not in str(params["output"])
 
 
+def test_every_option_of_reading_is_one_of_embed():
+    values = {"nodes": "ids.txt", "separator": "\t", "format": "gml"}
+    for name, kind in READING.items():
+        for value in [values[name]] if name in values else {True, False, default_of(kind)}:
+            params = parsed(embed_command("graph.edges", unset(**{name: value}), MKernelNE()))
+            assert (params[name] if value is None else type(value)(params[name])) == value, name
+            assert {n: params[n] for n in READING if n != name} == {
+                n: v for n, v in unset().items() if n != name
+            }
+
+
 def test_by_labels(kernelne, town, tmp_path):
     args = ["tune", town / "town.edges", "--labels", town / "town.labels", *FAST, "-o", "out.json"]
     result = kernelne(*args, cwd=tmp_path)

@@ -30,7 +30,8 @@ def _nothing(graph: Graph) -> list[str]:
 class Format(NamedTuple):
     """How to read and to write a format, and what of a graph it would lose.
 
-    is_text: also compressed, as .gz or .zst; is_edge_list: has columns to be told of, and names no more
+    is_text: also compressed, as .gz or .zst; is_edge_list: has columns to be told of, and names no more;
+    tells_direction: whether edges are arcs is in the file
     """
 
     name: str
@@ -40,18 +41,28 @@ class Format(NamedTuple):
     losses: Callable[[Graph], list[str]] = _nothing
     is_text: bool = True
     is_edge_list: bool = False
+    tells_direction: bool = True
 
 
 _TABS, _COMMAS = partial(edgelist.write, separator="\t"), partial(edgelist.write, separator=",")
 
+
+def _edge_list(name: str, suffixes: tuple[str, ...], write: Callable[[Graph, BinaryIO], None]) -> Format:
+    return Format(
+        name, suffixes, edgelist.read, write, edgelist.losses, is_edge_list=True, tells_direction=False
+    )
+
+
 FORMATS = (
-    Format("edge list", (".txt", ".tsv"), edgelist.read, _TABS, edgelist.losses, is_edge_list=True),
-    Format("CSV edge list", (".csv",), edgelist.read, _COMMAS, edgelist.losses, is_edge_list=True),
-    Format("edge list", (".edges", ".edgelist"), edgelist.read, _TABS, edgelist.losses, is_edge_list=True),
+    _edge_list("edge list", (".txt", ".tsv"), _TABS),
+    _edge_list("CSV edge list", (".csv",), _COMMAS),
+    _edge_list("edge list", (".edges", ".edgelist"), _TABS),
     Format("GraphML", (".graphml",), graphml.read, graphml.write),
     Format("GML", (".gml",), gml.read, gml.write),
     Format("Pajek", (".net",), pajek.read, pajek.write),
-    Format("adjacency list", (".adjlist",), adjlist.read, adjlist.write, adjlist.losses),
+    Format(
+        "adjacency list", (".adjlist",), adjlist.read, adjlist.write, adjlist.losses, tells_direction=False
+    ),
     Format("Matrix Market", (".mtx",), matrix_market.read, matrix_market.write, matrix_market.losses),
     Format("METIS", (".metis", ".graph"), metis.read, metis.write, metis.losses),
     Format("MATLAB", (".mat",), mat.read, mat.write, mat.losses, is_text=False),

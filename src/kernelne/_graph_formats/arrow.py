@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kernelne._containers import choose_columns, weight_column
+from kernelne._containers import arrow_columns, choose_columns, weight_column
 from kernelne._graph_formats.parts import Edges, Options, edge_blocks, ids_of, isolated_nodes
 from kernelne._ids import read_ids
 from kernelne._inputs import check_input
@@ -38,21 +38,22 @@ def edge_table(graph: Graph) -> Any:
     return pa.table(columns).replace_schema_metadata({_KEY: json.dumps({"directed": graph.directed})})
 
 
-def _read(path: str, table: Any) -> Edges:
+def _read(path: str, table: Any, options: Options) -> Edges:
     metadata = (table.schema.metadata or {}).get(_KEY)
     try:
         told = {} if metadata is None else json.loads(metadata)
         directed, n_rows = told.get("directed"), told.get("node_rows", 0)
         if directed not in (None, True, False) or type(n_rows) is not int or not 0 <= n_rows <= len(table):
             raise ValueError(f"{_KEY.decode()} is {metadata!r}")
-        source, target, weight = choose_columns(table.column_names)
+        asked = False if options.weighted is False else None
+        source, target, weight = choose_columns(arrow_columns(table), weight=asked)
         nodes = read_ids(table[source].slice(0, n_rows), "nodes") if n_rows else None
         if n_rows and table[target].slice(0, n_rows).null_count < n_rows:
             raise ValueError(f"the first {n_rows} rows should list nodes and have no target")
         edges = table.slice(n_rows)
         sources, targets = read_ids(edges[source], source), read_ids(edges[target], target)
         weights = None if weight is None else weight_column(edges[weight], weight)
-    except (ValueError, AttributeError) as error:  # and with it InputError
+    except (ValueError, AttributeError, RecursionError) as error:  # and with it InputError
         raise FileFormatError(path, str(error)) from None
     return Edges(nodes, sources, targets, weights, directed)
 
@@ -61,7 +62,7 @@ def read_parquet(path: str, options: Options) -> Edges:
     """Read a table of edges."""
     import pyarrow.parquet as pq
 
-    return _open(path, lambda file: pq.ParquetFile(file).read())
+    return _open(path, lambda file: pq.ParquetFile(file).read(), options)
 
 
 def read_ipc(path: str, options: Options) -> Edges:
@@ -72,10 +73,10 @@ def read_ipc(path: str, options: Options) -> Edges:
         file.seek(0)
         return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).read_all()
 
-    return _open(path, table)
+    return _open(path, table, options)
 
 
-def _open(path: str, load: Any) -> Edges:
+def _open(path: str, load: Any, options: Options) -> Edges:
     if check_input(path) == 0:
         raise FileFormatError(path, "the file is empty")
     with open(path, "rb") as file:  # by Python: pyarrow takes no name that is not UTF-8
@@ -85,7 +86,7 @@ def _open(path: str, load: Any) -> Edges:
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
             raise FileFormatError(path, f"not a readable table: {reason}") from None
-    return _read(path, table)
+    return _read(path, table, options)
 
 
 def _whole_table(graph: Graph) -> Any:

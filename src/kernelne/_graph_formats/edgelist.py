@@ -41,6 +41,7 @@ _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "ver
 _HINT_DATA = (
     "; networkx.write_edgelist(..., data=False) writes no attributes, data=['weight'] only the weight"
 )
+_HINT_INDEX = "pandas writes its index unless told to_csv(index=False)"
 _HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
 
 
@@ -64,7 +65,7 @@ def read(path: str, options: Options) -> Edges:
     nodes, header = options.nodes, options.header
     given = _sniff.read_separator(options.separator)
     sample = _sample(path)
-    layout = _edge_layout(path, sample, given, header, options.weighted) if sample else None
+    layout = _edge_layout(path, sample, given, options) if sample else None
     ids: Any = None
     node_layout = None
     if isinstance(nodes, str):
@@ -183,10 +184,10 @@ def _edge_layout(
     path: str | os.PathLike[str],
     sample: Sequence[tuple[int, bytes]],
     separator: int | None,
-    header: bool | None,
-    weighted: bool | None,
+    options: Options,
 ) -> Layout:
     line, raw = sample[0]
+    header, weighted = options.header, options.weighted
     if separator is None:
         for number, candidate in sample:
             # Attributes hold commas: to go by those would give ids that are no ids.
@@ -203,11 +204,36 @@ def _edge_layout(
         expected = f"expected {wanted} between {layout.between}, a source, a target and a weight"
         if len(fields) > 3:
             expected += f": keep the two or three wanted, for example with: {_sniff.cut_command(separator)}"
+            expected += f" ({_HINT_INDEX})" * (fields[0] == _sniff.Field("", False))
         raise FileFormatError(path, expected, line=line, text=_tokens.text_of(raw))
     if header is None:
         rows = [_sniff.split(raw, separator) for _, raw in sample]
         header = _sniff.is_header([row for row in rows if len(row) == len(fields)])
+    if options.header is not False and (remedy := _misplaced(fields, header, options.directed)):
+        told = "the first two columns should be source and target, their names say otherwise"
+        raise FileFormatError(path, f"{told}: {remedy}", line=line, text=_tokens.text_of(raw))
     return replace(layout, first_line=line + header)
+
+
+def _misplaced(fields: Sequence[_sniff.Field], header: bool, directed: bool | None) -> str | None:
+    """What to do where the names of columns say that the first two are not the ends of an edge; else None.
+
+    A usual pair of names that comes later is one of names, `header` or not: no weight is called so.
+    """
+    names = [field.text.lower() for field in fields]
+    pairs = [(names.index(a), names.index(b)) for a, b in _sniff.HEADERS if a in names and b in names]
+    if len(names) == 3 and not names[0] and (header or pairs):
+        return _HINT_INDEX
+    if (0, 1) in pairs:
+        return None
+    is_weight_early = header and len(names) == 3 and "weight" in names[:2]
+    is_pair_late = pairs and (pairs[0] != (1, 0) or (header and directed))
+    if not is_weight_early and not is_pair_late:
+        return None
+    return (
+        "change their order, or pass Graph.from_table(pandas.read_csv(path)), which goes by names; "
+        "header=False (--no-header) takes this line for an edge"
+    )
 
 
 def _node_layout(

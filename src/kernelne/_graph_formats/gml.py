@@ -31,10 +31,10 @@ from kernelne.errors import FileFormatError
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-# Blanks and comments (lines that start with #) | a node or an edge of numbers only, as most are: for speed |
-# key | value | [ | ] | anything else.
+# Blanks and comments (lines that start with #, after blanks or not) | a node or an edge of numbers only, as
+# most are: for speed | key | value | [ | ] | anything else.
 _TOKEN = re.compile(
-    r"(?:\s+|(?<![^\n])[ \t]*\#[^\n]*)+"
+    r"(?:(?<![^\n])[^\S\n]*\#[^\n]*|\n|[^\S\n]+)+"
     r"|(node|edge)\s*\[([^][\"\#]*)\]"
     r"|([A-Za-z_][A-Za-z0-9_]*)"
     r'|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![^\s\]])|[+-]?(?:INF|NAN)\b|"[^"]*")'

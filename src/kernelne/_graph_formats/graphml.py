@@ -39,6 +39,7 @@ _ID_TYPE = '  <key id="id_type" for="graph" attr.name="id_type" attr.type="strin
 # What XML 1.0 has no way to write, as UTF-8 cannot hold surrogates anyway.
 _REFUSED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{FFFE}\x{FFFF}]"
 _ENTITY = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)[^;\s]*;?")
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 
@@ -96,7 +97,9 @@ class _Handler:
             self.weights.append(None)
             self.edge_lines.append(self.line)
             directed = given.get("directed")
-            self.directed.append(bool(self.default) if directed is None else directed == "true")
+            if directed is not None and directed.strip() not in _BOOLEANS:
+                raise self.error("expected directed true or false", directed)
+            self.directed.append(bool(self.default) if directed is None else _BOOLEANS[directed.strip()])
         elif element == "data":
             kind = self._keys.get(given.get("key", ""))
             if (kind, parent) in (("weight", "edge"), ("id_type", "graph")):
@@ -209,7 +212,7 @@ def read(path: str, options: Options) -> Edges:
     weights = found.numbers()
     arcs = np.array(found.directed, bool)
     directed = bool(arcs.any()) if len(arcs) else found.default
-    if directed and not arcs.all():
+    if directed and not arcs.all() and options.directed is not False:
         back = ~arcs & ~pc.equal(sources, targets).to_numpy(zero_copy_only=False)
         mask = pa.array(back)
         sources, targets = (

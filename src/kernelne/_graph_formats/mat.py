@@ -1,13 +1,12 @@
 """MATLAB files (.mat) as the field ships its data: the adjacency `network`, and labels in `group`.
 
-Only these two are ever read, by name, and only if they are matrices of numbers; what a header declares is
-compared with the size of the file first, indices are checked before anything uses them.
+Only these two are ever read, by name, and only if they are matrices of numbers.
 """
 
 from __future__ import annotations
 
-import math
 import os
+import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -16,7 +15,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelne._csr import half
-from kernelne._graph_formats.parts import Edges, Options, are_numbered, column
+from kernelne._graph_formats.mat5 import TooSmallError, Variable, find_variables, load_matrix
+from kernelne._graph_formats.parts import Edges, Options, are_numbered, check_declared, column
 from kernelne._inputs import check_input
 from kernelne.errors import FileFormatError
 
@@ -30,7 +30,6 @@ _KINDS = {
     "logical",
     *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)),
 }
-_RATIO = 1032  # the most that zlib, by which matrices are packed, makes of a byte
 _DIRECTED = "directed"
 
 
@@ -53,7 +52,7 @@ def read(path: str, options: Options) -> Edges:
     weights = None if (values == 1).all() else values
     directed = options.directed
     if directed is None and _DIRECTED in variables(path):
-        directed = bool(np.any(read_matrix(path, _DIRECTED).toarray()))
+        directed = bool(read_matrix(path, _DIRECTED).data.any())
     if directed is not True:
         kept = half(rows, columns, weights, n)
         if not isinstance(kept, int):
@@ -68,55 +67,54 @@ def read(path: str, options: Options) -> Edges:
 
 def read_groups(path: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Rows of nodes and their classes from `group`: an indicator (n, K), or a class number for each node."""
-    groups = read_matrix(path, "group")
-    if 1 in groups.shape:
+    groups, network = read_matrix(path, "group"), variables(path).get("network")
+    n = max(groups.shape) if network is None else network.shape[0]
+    is_single = groups.shape in ((n, 1), (1, n))
+    if network is not None and groups.shape[0] != n and not is_single:
+        told = f"'group' is of shape {groups.shape}, and 'network' has {n} rows: there should be as many"
+        raise FileFormatError(path, told)
+    if is_single:
+        check_declared(path, n, os.path.getsize(path), None)
         classes = groups.toarray().ravel()
-        if (classes != np.floor(classes)).any():
+        if not ((np.abs(classes) < 2**53) & (classes == np.floor(classes))).all():
             raise FileFormatError(path, f"'group' should hold integers, shape {groups.shape}")
-        return np.arange(len(classes)), classes.astype(np.int64)
+        return np.arange(n), classes.astype(np.int64)
     groups.eliminate_zeros()
     pairs = scipy.sparse.coo_array(groups)
     return pairs.row.astype(np.int64), pairs.col.astype(np.int64)
 
 
-def variables(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and kind of the variables of a file."""
-    import scipy.io
-
+def variables(path: str) -> dict[str, Variable]:
+    """The variables of a file by their names."""
     check_input(path)
     try:
-        found = scipy.io.whosmat(path, appendmat=False)
-    except NotImplementedError:
-        raise FileFormatError(path, "is of version 7.3 (HDF5): save it in MATLAB with -v7") from None
-    except Exception as error:  # a damaged file raises anything, from struct.error to TypeError
+        with open(path, "rb") as file:
+            return find_variables(file)
+    except NotImplementedError as error:
+        raise FileFormatError(path, f"is of version {error}: save it in MATLAB with -v7") from None
+    except (ValueError, zlib.error) as error:
         raise _damaged(path, error) from error
-    return {name: (tuple(shape), kind) for name, shape, kind in found}
 
 
 def read_matrix(path: str, name: str) -> Any:
-    """The variable `name`, a csc_array of numbers whose indices are right."""
-    import scipy.io
-
+    """The variable `name`, a csc_array of float64 whose indices are right."""
     there = variables(path)
     if name not in there:
         raise FileFormatError(path, f"no variable {name!r} in it, there are: {', '.join(there) or 'none'}")
-    shape, kind = there[name]
+    found = there[name]
+    shape, kind = found.shape, found.kind
     if kind not in _KINDS or len(shape) != 2 or min(shape) < 0:
         raise FileFormatError(path, f"{name!r} should be a matrix of numbers, it is {kind} of shape {shape}")
-    declared = 4 * shape[1] if kind == "sparse" else math.prod(shape)
-    if declared > _RATIO * os.path.getsize(path):
-        raise FileFormatError(path, f"{name!r} declares the shape {shape}, for which the file is too small")
+    if found.is_complex:
+        raise FileFormatError(path, f"{name!r} should hold real numbers, not complex ones")
     try:
-        found = scipy.io.loadmat(path, appendmat=False, variable_names=[name])[name]
-        if scipy.sparse.issparse(found):
-            found.check_format(full_check=True)
-        matrix = scipy.sparse.csc_array(found)
-        if matrix.dtype.kind not in "biuf":
-            raise ValueError(f"{name!r} should hold real numbers, not {matrix.dtype}")
-        matrix.sum_duplicates()
-    except Exception as error:  # as above
+        with open(path, "rb") as file:
+            return load_matrix(file, found)
+    except TooSmallError:
+        told = f"{name!r} declares the shape {shape}, for which the file is too small"
+        raise FileFormatError(path, told) from None
+    except (ValueError, zlib.error) as error:
         raise _damaged(path, error) from error
-    return matrix
 
 
 def _damaged(path: str, error: Exception) -> FileFormatError:

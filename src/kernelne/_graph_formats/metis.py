@@ -103,6 +103,10 @@ def write(graph: Graph, out: BinaryIO) -> None:
     if weights is not None and (weights != np.floor(weights)).any():
         bad = weights[weights != np.floor(weights)][0]
         raise InputError(f"METIS files hold integer weights, one is {bad}: rescale and round them")
+    if weights is not None and (weights >= 2**63).any():
+        raise InputError(
+            f"METIS files hold weights below 2**63, one is {weights.max()}: rescale and round them"
+        )
     out.write(f"{graph.n_nodes} {graph.n_edges}{'' if weights is None else ' 001'}\n".encode())
     start = 0
     while start < graph.n_nodes:

@@ -70,13 +70,13 @@ def read(path: str, options: Options) -> Edges:
             raise FileFormatError(path, f"expected one of {known}", line=line, text=f"*{kind}")
     if names is None or any(line.strip() and line.lstrip()[:1] != b"%" for line in before.splitlines()):
         raise FileFormatError(path, "expected *Vertices and their number", line=1)
-    return _edges(names, parts)
+    return _edges(names, parts, options.directed is not False)
 
 
-def _edges(names: Any, parts: list[Any]) -> Edges:
+def _edges(names: Any, parts: list[Any], keeps_arcs: bool) -> Edges:
     # Often there are both *Arcs and *Edges, and nothing in one of them.
     directed = any(arcs for arcs, *_ in [part for part in parts if len(part[1])] or parts)
-    if directed:  # an edge among arcs is two of them, a loop one
+    if directed and keeps_arcs:  # an edge among arcs is two of them, a loop one
         for _, sources, targets, weights in [part for part in parts if not part[0]]:
             back = sources != targets
             mirrored = None if weights is None else weights[back]

@@ -55,7 +55,7 @@ def convert(
             say(told(graph))
         begin()
         write_graph(graph, output, overwrite=overwrite, lossy=lossy)
-        if graph.directed and find_format(output)[0].is_edge_list and not quiet:
+        if graph.directed and not find_format(output)[0].tells_direction and not quiet:
             say("note: the file does not tell that its edges are directed: read it with --directed")
     if not quiet:
         print(output)

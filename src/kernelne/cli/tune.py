@@ -33,6 +33,8 @@ from kernelne.errors import InputError, ParameterError
 _FIXED = {
     name: MODEL[name] for name in ("dim", "window", "p", "q", "walks_per_node", "walk_length", "n_threads")
 }
+#: What says no to options of reading that can be either.
+_OFF = {"directed": "--undirected", "weighted": "--unweighted", "header": "--no-header"}
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
@@ -134,9 +136,9 @@ def embed_command(graph: str, given: dict[str, Any], estimator: Any) -> str:
 
 def _option(name: str, value: Any) -> str:
     """An option of `kernelne embed` in one word."""
-    option = "--" + name.replace("_", "-")
     if value is False:
-        return "--unweighted" if name == "weighted" else option.replace("--", "--no-", 1)
+        return _OFF[name]
+    option = "--" + name.replace("_", "-")
     if value is True:
         return option
     if name == "kernels":
