@@ -63,17 +63,11 @@ bench: $(STAMP) $(BENCH)/.installed
 	$(BENCH)/bin/python benchmarks/walks.py
 	$(BIN)/python benchmarks/scaling.py
 
-# DeepWalk, which the default is compared with.
-GENSIM := $(VENV)/.gensim
-$(GENSIM): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group paper
-	touch $@
-
 # The paper's tables and figures, quick ones first; what is finished is not run again. Timings want a quiet machine.
 # paper-quick takes about ten minutes, and keeps its results apart in experiments/quick.
 PAPER := table1 dolphins fig_time table7 fig_dim fig_sigma table6 tables2_5 default baselines report
 paper-quick: QUICK := --quick
-paper paper-quick: $(STAMP) $(GENSIM)
+paper paper-quick: $(STAMP)
 	@test -n "$$KERNELNE_DATA" || { echo "set KERNELNE_DATA to the folder with the paper's graphs" >&2; exit 2; }
 	@failed=; for part in $(PAPER); do \
 	    $(BIN)/python experiments/$$part.py $(QUICK) || failed="$$failed $$part"; \
