@@ -39,8 +39,9 @@ $(TORCH): $(STAMP)
 	    || { echo "no torch for the CPU: the tests of the GPU's kernels will be skipped" >&2; exit 0; } \
 	    && touch $@
 
+# As many processes as cores; PYTEST_ARGS="-n 0 -x tests/graph" runs some of them in this one.
 test: $(STAMP) $(TORCH)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
 
 # On a machine with a card, by any Python that has pytest, NumPy, SciPy, torch and Triton.
 test-gpu:

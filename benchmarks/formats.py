@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelne import Graph, read_graph, write_graph
-from kernelne._graph_formats import FORMATS
+from kernelne.io.graphs.registry import FORMATS
 
 REPEATS = 3
 

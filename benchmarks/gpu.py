@@ -28,8 +28,8 @@ import torch
 import triton
 
 from generate import power_law
-from kernelne.training import gpu
 from kernelne.training.config import TrainingConfig
+from kernelne.training.gpu import backend as gpu
 
 #: The paper's settings.
 PAPER: dict[str, Any] = {

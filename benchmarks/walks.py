@@ -31,7 +31,7 @@ Run = Callable[[], Count]
 def _kernelne(n: int, edges: Any, p: float, q: float, threads: int, seed: int) -> Run:
     from numba import njit
 
-    from kernelne.walks import WalkPlan, sample_walks, walk_graph
+    from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
     @njit(nogil=True)
     def fill(graph: Any, plan: Any, first: int, last: int, walks: Any, lengths: Any) -> None:
@@ -101,7 +101,7 @@ def walk(method: str, graph: str, p: float, q: float, threads: int, seed: int) -
 
 def alias(threads: int) -> dict[str, Any]:
     """Child: one alias table."""
-    from kernelne.walks import alias_table
+    from kernelne.walks.noise import alias_table
 
     alias_table(np.ones(10))
     weights = np.random.default_rng(0).pareto(1.5, ALIAS_NODES)

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from kernelne import Graph, KernelNE, MKernelNE, classify_nodes
-from kernelne._files import atomic_output
 from kernelne.datasets import load_dataset
+from kernelne.io.files import atomic_output
 
 HERE = Path(__file__).resolve().parent
 QUICK_FOLDER = HERE / "quick"

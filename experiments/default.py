@@ -31,8 +31,9 @@ from common import (
     table,
 )
 from kernelne import MKernelNE, classify_nodes
-from kernelne.auto import AUTO, combine
-from kernelne.walks import WalkPlan, sample_walks, walk_graph
+from kernelne.model.defaults import AUTO
+from kernelne.model.vectors import combine
+from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 FULL: dict[str, Any] = {
     "graphs": ("cora", "citeseer", "ppi", "dblp"),

@@ -28,7 +28,7 @@ from common import (
 from figures import panels
 from kernelne.baselines import NetMF, Node2Vec
 from kernelne.evaluation.clustering import cluster_nodes
-from kernelne.evaluation.communities import louvain, modularity
+from kernelne.graph.communities import louvain, modularity
 
 FULL: dict[str, Any] = {"walks": (80, 800), "seeds": 20}
 QUICK = FULL | {"seeds": 3}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from common import HERE, QUICK_FOLDER, Cell, Section, Store, number, table
-from kernelne._files import atomic_output
+from kernelne.io.files import atomic_output
 
 EXPERIMENTS = (
     "table1",

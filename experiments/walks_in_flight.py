@@ -14,7 +14,7 @@ from common import MODELS, load
 from kernelne import classify_nodes
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import score_links
-from kernelne.training import gpu
+from kernelne.training.gpu import backend as gpu
 
 SEEDS = range(3)
 

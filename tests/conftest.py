@@ -20,7 +20,7 @@ if "numba" in sys.modules:
     raise RuntimeError("numba was imported before tests/conftest.py could give it a fresh cache folder")
 if kept := os.environ.get("KERNELNE_TEST_CACHE"):
     os.environ["NUMBA_CACHE_DIR"] = kept
-else:
+elif "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the process that started them
     os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernelne-numba-")
     atexit.register(shutil.rmtree, os.environ["NUMBA_CACHE_DIR"], ignore_errors=True)
 

@@ -21,8 +21,8 @@ from kernelne import (
     MissingDependencyError,
     MKernelNE,
     ParameterError,
-    auto,
 )
+from kernelne.model import defaults, vectors
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
 FAST = {"dim": 5, "walks_per_node": 3, "n_threads": 1, "random_state": 3}
@@ -42,7 +42,7 @@ def test_fit_sets_what_it_says(model):
         assert model.center_ is model.embedding_
         assert model.chosen_ == {}
     else:
-        made = auto.combine(*tables, model.chosen_["vectors"], model.chosen_["norm"])
+        made = vectors.combine(*tables, model.chosen_["vectors"], model.chosen_["norm"])
         np.testing.assert_array_equal(model.embedding_, made)
         assert (model.embedding_ != model.center_).any()
     assert model.coefficients_.shape == (len(model.kernels_),)
@@ -131,7 +131,7 @@ def test_a_word_for_kernels_is_auto(kernels):
 
 @pytest.mark.parametrize("package", ["torch", "triton"])
 def test_a_gpu_needs_packages_of_its_own(monkeypatch, package):
-    for module in ("gpu", "gpu_loop", "gpu_walks"):
+    for module in ("gpu.backend", "gpu.loop", "gpu.walks"):
         monkeypatch.delitem(sys.modules, f"kernelne.training.{module}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     for action in ("fit", "check"):
@@ -195,9 +195,9 @@ def test_to_embedding_keeps_ids_tables_and_provenance(tmp_path):
     # What was left open stands there as it was settled, and is said to have been chosen.
     parameters, chosen = dict(loaded.provenance["parameters"]), dict(loaded.provenance["chosen"])
     assert chosen == json.loads(json.dumps(model.chosen_))
-    assert parameters["coef_l2"] == auto.AUTO["coef_l2"]
+    assert parameters["coef_l2"] == defaults.AUTO["coef_l2"]
     assert 0 <= chosen.pop("signal") <= 1
-    assert set(chosen) == {name for name in auto.AUTO if name not in FAST}
+    assert set(chosen) == {name for name in defaults.AUTO if name not in FAST}
     assert chosen.items() <= parameters.items()
     assert parameters["walks_per_node"] == FAST["walks_per_node"]
     assert None not in parameters.values()

@@ -45,7 +45,7 @@ sys.meta_path.insert(0, Absent)
 import numpy as np
 from kernelne import *
 from kernelne.datasets import fetch_dataset
-from kernelne.layout import layout_nodes
+from kernelne.view.layout import layout_nodes
 graph = Graph.from_edges(range(9), [*range(1, 9), 0])
 embedding = Embedding(np.eye(9), graph.nodes)
 told = {{}}

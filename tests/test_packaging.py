@@ -83,7 +83,11 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
         for path in (ROOT / "src" / "kernelne").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {"kernelne/py.typed", "kernelne/explorer/page.html", "kernelne/explorer/style.css"} <= package
+    assert {
+        "kernelne/py.typed",
+        "kernelne/view/explorer/page.html",
+        "kernelne/view/explorer/style.css",
+    } <= package
     assert any(name.endswith(".js") for name in package)
     about = f"kernelne-{kernelne.__version__}.dist-info/"
     extra = {about + name for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")}

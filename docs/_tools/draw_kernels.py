@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from kernelne.kernels import KERNELS
+from kernelne.model.kernels import KERNELS
 
 #: Kernel → its formula, and the sigmas drawn: those of the paper's mixtures, or ones that work.
 SHOWN = {

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from kernelne._version import __version__
 
 if TYPE_CHECKING:
-    from kernelne.comparison import compare_methods
+    from kernelne.comparison.compare import compare_methods
     from kernelne.datasets import load_dataset
     from kernelne.embedding import Embedding
+    from kernelne.embedding.node_vectors import NodeVectors
     from kernelne.errors import (
         DivergenceError,
         FileFormatError,
@@ -27,17 +28,16 @@ if TYPE_CHECKING:
     from kernelne.estimators import KernelNE, MKernelNE
     from kernelne.evaluation.classification import classify_nodes
     from kernelne.evaluation.clustering import cluster_nodes
-    from kernelne.evaluation.communities import louvain
     from kernelne.evaluation.link_splits import split_links
     from kernelne.evaluation.links import score_links
-    from kernelne.explorer import write_explorer
     from kernelne.graph import Graph
-    from kernelne.io import read_graph, write_graph
-    from kernelne.labels import Labels, read_labels
-    from kernelne.link_predictor import LinkPredictor
-    from kernelne.node_vectors import NodeVectors
-    from kernelne.plotting import plot_map
+    from kernelne.graph.communities import louvain
+    from kernelne.io.graphs.files import read_graph, write_graph
+    from kernelne.io.labels import Labels, read_labels
+    from kernelne.links.predictor import LinkPredictor
     from kernelne.tuning import tune_embedding
+    from kernelne.view.explorer import write_explorer
+    from kernelne.view.plot import plot_map
 
 __all__ = [
     "DivergenceError",
@@ -75,23 +75,23 @@ _HOMES = {
     "Embedding": "embedding",
     "Graph": "graph",
     "KernelNE": "estimators",
-    "Labels": "labels",
-    "LinkPredictor": "link_predictor",
+    "Labels": "io.labels",
+    "LinkPredictor": "links.predictor",
     "MKernelNE": "estimators",
-    "NodeVectors": "node_vectors",
+    "NodeVectors": "embedding.node_vectors",
     "classify_nodes": "evaluation.classification",
     "cluster_nodes": "evaluation.clustering",
-    "compare_methods": "comparison",
+    "compare_methods": "comparison.compare",
     "load_dataset": "datasets",
-    "louvain": "evaluation.communities",
-    "plot_map": "plotting",
-    "read_graph": "io",
-    "read_labels": "labels",
+    "louvain": "graph.communities",
+    "plot_map": "view.plot",
+    "read_graph": "io.graphs.files",
+    "read_labels": "io.labels",
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
     "tune_embedding": "tuning",
-    "write_explorer": "explorer",
-    "write_graph": "io",
+    "write_explorer": "view.explorer",
+    "write_graph": "io.graphs.files",
 }
 
 

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernelne.errors import InputError
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
+
 import math
 from numbers import Integral, Real
 from pathlib import Path
@@ -36,3 +46,59 @@ def available_bytes() -> int | None:
     except OSError:
         pass
     return None
+
+
+def check_seed(random_state: Any) -> int:
+    """`random_state` if it is a whole number that every generator here takes."""
+    good = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not good or not 0 <= random_state < 2**32:
+        raise ParameterError("random_state", random_state, "must be a whole number from 0 to 2**32 - 1")
+    return int(random_state)
+
+
+def encode_classes(classes: ArrayLike, n: int, name: str = "communities") -> NDArray[np.int64]:
+    """Numbers (n,) from 0, one for each different value in `classes`: n values of any hashable kind."""
+    array = np.asarray(classes)
+    if array.shape != (n,):
+        raise InputError(f"{name} has shape {array.shape} for {n} nodes: give one value a node")
+    if array.dtype.kind in "fO" and (missing := np.flatnonzero(array != array)).size:  # NaN alone is so
+        raise InputError(f"{name}[{missing[0]}] is {array[missing[0]]}: give every node a value")
+    if array.dtype == object:  # values of several types have no order to sort them by
+        known: dict[Any, int] = {}
+        try:
+            return np.fromiter((known.setdefault(value, len(known)) for value in array), np.int64, n)
+        except TypeError:
+            raise InputError(f"{name} must be numbers, strings or other hashable values") from None
+    return np.unique(array, return_inverse=True)[1].astype(np.int64)
+
+
+def encode_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
+    """As `encode_classes`, but None is no label."""
+    array = np.asarray(labels)
+    if array.dtype == object and (missing := np.count_nonzero(array == np.array(None))):
+        raise InputError(f"labels: {missing} of {n} nodes have None: leave these nodes out")
+    return encode_classes(array, n, "labels")
+
+
+def ids_of(vectors: Any) -> NDArray[Any] | None:
+    """Node ids (n,) of the rows, where vectors come with them, as an Embedding does."""
+    return np.asarray(vectors.nodes) if hasattr(vectors, "nodes") and hasattr(vectors, "index_of") else None
+
+
+def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
+    """Vectors as a finite (n, d) array of float32 or float64; those of an Embedding in the graph's order."""
+    table = np.asarray(vectors)
+    if graph is not None and ids_of(vectors) is not None:
+        table = table[vectors.index_of(graph.nodes)]
+    if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
+        raise InputError(
+            f"vectors: shape {table.shape} of {table.dtype}: give numbers of shape (nodes, dimensions)"
+        )
+    if graph is not None and len(table) != graph.n_nodes:
+        raise InputError(f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one a node")
+    if table.dtype != np.float32:
+        table = table.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if bad.size:
+        raise InputError(f"vectors: row {bad[0]} holds values that are not finite ({bad.size} such rows)")
+    return table

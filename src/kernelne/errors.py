@@ -14,6 +14,8 @@ KernelneError
 from __future__ import annotations
 
 import os
+import sys
+import warnings
 from typing import Any
 
 
@@ -83,3 +85,11 @@ class MissingDependencyError(KernelneError, ImportError):
 
 class DivergenceError(KernelneError, ArithmeticError):
     """Training produced non-finite or exploding values."""
+
+
+def warn(message: str) -> None:
+    """Issue a UserWarning for the line outside this package that led here, however deep the call."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernelne":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)

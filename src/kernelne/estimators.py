@@ -7,7 +7,6 @@ import os
 import platform
 import secrets
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib import import_module
@@ -19,16 +18,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelne import auto
 from kernelne._version import __version__
 from kernelne.embedding import Embedding
-from kernelne.errors import ParameterError
-from kernelne.graph import Graph, as_graph, count_isolated
-from kernelne.kernels import check_kernels
+from kernelne.errors import ParameterError, warn
+from kernelne.graph import Graph, as_graph
+from kernelne.graph.ops import count_isolated
+from kernelne.model import defaults, vectors
+from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress, reporting
-from kernelne.training import resources
+from kernelne.training import pilot, resources
 from kernelne.training.config import TrainingConfig
-from kernelne.training.run import Trained
+from kernelne.training.course import Trained
 
 #: Where training runs: never chosen by what the machine has, so that results do not depend on it.
 BACKENDS = ("cpu", "gpu")
@@ -42,8 +42,8 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def config(self) -> TrainingConfig:
         """The parameters, checked, as training takes them."""
-        params = auto.settle(self.get_params(deep=False))
-        auto.check_output(params["vectors"], params["norm"], params["dim"])
+        params = defaults.settle(self.get_params(deep=False))
+        vectors.check_vector_options(params["vectors"], params["norm"], params["dim"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
         given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
         given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
@@ -72,13 +72,13 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def n_tables(self) -> int:
         """Tables (n, dim) that `fit` holds at its peak."""
-        return auto.n_tables(auto.settle(self.get_params(deep=False)))
+        return vectors.n_tables(defaults.settle(self.get_params(deep=False)))
 
     def n_walks(self) -> int:
         """Walks from each node in `fit`, at most: those of the pilot, if there is one, and of the run."""
         config = self.config()
-        piloted = auto.is_automatic(self.get_params(deep=False).get("kernels"))
-        return config.walks_per_node + (auto.pilot_walks(config) if piloted else 0)
+        piloted = defaults.is_automatic(self.get_params(deep=False).get("kernels"))
+        return config.walks_per_node + (pilot.pilot_walks(config) if piloted else 0)
 
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
@@ -91,15 +91,15 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         checked = self.check(graph, config)
         n_isolated = count_isolated(checked)
         if n_isolated:
-            _warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
+            warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
         params = self.get_params(deep=False)
-        settled = auto.settle(params, checked)
+        settled = defaults.settle(params, checked)
         self.chosen_ = {name: value for name, value in settled.items() if value is not params[name]}
         with reporting(self.progress) as report:
-            if auto.is_automatic(params.get("kernels")):
+            if defaults.is_automatic(params.get("kernels")):
                 train = self._backend().train
-                config, found, report = auto.pilot(checked, config, params, train, report)
+                config, found, report = pilot.pilot(checked, config, params, train, report)
                 self.chosen_ |= found
             trained: Trained = self._backend().train(checked, config, report)
         _warn_of_little(trained.loss, config)
@@ -109,7 +109,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self.kernels_ = config.kernels
         self.center_: NDArray[np.float32] = trained.center
         self.context_: NDArray[np.float32] = trained.context
-        self.embedding_: NDArray[np.float32] = auto.combine(
+        self.embedding_: NDArray[np.float32] = vectors.combine(
             checked, trained.center, trained.context, settled["vectors"], settled["norm"]
         )
         self.coefficients_ = trained.coefficients
@@ -126,7 +126,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def _backend(self) -> Any:
         """The module that trains; that of the GPU needs packages of its own: imported only if asked for."""
-        return import_module(f"kernelne.training.{self.backend}")
+        return import_module(f"kernelne.training.{self.backend}.backend")
 
     def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
         """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
@@ -362,17 +362,13 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)
-
-
 def _warn_of_little(loss: float, config: TrainingConfig) -> None:
     """Say so when nothing, or next to nothing, was learned."""
     if math.isnan(loss):
-        _warn("no walk had two nodes to pair: the vectors are the random start")
+        warn("no walk had two nodes to pair: the vectors are the random start")
     # A constant kernel of 1/(1 + n_negative) scores this: pull and push cancel, and the decay wins.
     elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
-        _warn(
+        warn(
             f"the loss, {loss:.4f}, is that of vectors which are all alike: too few walks for a small graph, "
             "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
         )

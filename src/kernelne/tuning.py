@@ -13,15 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_count, check_number
-from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError
+from kernelne._checks import check_count, check_number, check_seed
+from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError, warn
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes, classify_split, shuffle
-from kernelne.evaluation.communities import check_seed
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import score_links
 from kernelne.graph import Graph, as_graph
-from kernelne.labels import Labels, by_id
+from kernelne.io.labels import Labels, by_id
 from kernelne.progress import Progress, reporting
 
 #: Parameters that may be fixed: those of both models, but for what the search sets itself.
@@ -208,7 +207,7 @@ def _tested(found: Tuning, search: _Search) -> Tuning:
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
     except (KernelneError, MemoryError) as error:  # what was found is worth keeping
-        warnings.warn(f"not tested: {str(error) or type(error).__name__}", stacklevel=3)
+        warn(f"not tested: {str(error) or type(error).__name__}")
         return found
     return replace(found, test_default=scores[0], test_best=scores[found.best.number])
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.graph import Graph
-from kernelne.objective import walk_pairs
+from kernelne.model.objective import walk_pairs
 
 Floats = NDArray[np.float64]
 

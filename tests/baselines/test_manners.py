@@ -16,7 +16,8 @@ from sklearn.linear_model import LogisticRegression
 
 from kernelne import Embedding, Graph, InputError, ParameterError, baselines
 from kernelne.baselines import _base
-from kernelne.graph import as_graph, count_isolated
+from kernelne.graph import as_graph
+from kernelne.graph.ops import count_isolated
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
 #: What makes a method quick enough to be tried on graphs of a few nodes.

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skipgram_reference import pair_steps
 
-from kernelne.baselines._pairs import BATCH, PARTS, make_drawn, step_pairs
-from kernelne.training.loop import FAST, cached
+from kernelne.baselines._pairs import BATCH, make_drawn, step_pairs
+from kernelne.training.cpu.loop import FAST, cached
 
 # Compiled as part of a loop; on its own it needs its own entry.
-_step = cached(compiled_in=PARTS, error_model="numpy", fastmath=FAST)(step_pairs.py_func)
+_step = cached(error_model="numpy", fastmath=FAST)(step_pairs.py_func)
 
 
 @given(

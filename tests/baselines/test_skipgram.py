@@ -10,17 +10,10 @@ from skipgram_reference import walk_steps
 
 from kernelne.baselines._clusters import Clusters, pull
 from kernelne.baselines._skipgram import LOGISTIC, SQUARED, Walking, start_tables, train_walks
-from kernelne.training.loop import Step, make_scratch
-from kernelne.walks import (
-    NOISE,
-    WalkPlan,
-    alias_table,
-    draw,
-    draw_alias,
-    sample_walks,
-    stream_key,
-    walk_graph,
-)
+from kernelne.training.cpu.loop import Step, make_scratch
+from kernelne.walks.noise import alias_table, draw_alias
+from kernelne.walks.rng import NOISE, draw, stream_key
+from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 RATE = 0.02
 

@@ -12,7 +12,7 @@ from kernelne.baselines import VERSE
 from kernelne.baselines._pairs import make_drawn
 from kernelne.baselines.verse import Plan, walk_ends
 from kernelne.errors import ParameterError
-from kernelne.walks import walk_graph
+from kernelne.walks.sample import walk_graph
 
 
 def _pagerank(graph, alpha):

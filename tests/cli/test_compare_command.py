@@ -12,7 +12,7 @@ import time
 import pytest
 
 from cli.running import assert_refused
-from kernelne import comparison
+from kernelne.comparison import compare
 
 FEW = ["--methods", "prone,HOPE", "--dim", "8", "-j", "1", "--repeats", "2"]
 
@@ -67,14 +67,14 @@ def test_compare_links_as_json(kernelne, tmp_path):
 
 def _answer(monkeypatch, results):
     """No process is started: these are the results."""
-    monkeypatch.setattr(comparison, "_run", lambda name, order: results[name])
+    monkeypatch.setattr(compare, "_run", lambda name, order: results[name])
 
 
 def test_a_failure_has_its_line_and_the_others_go_on(kernelne, tmp_path, monkeypatch):
     scores = {name: [0.5, 0.7] for name in ("micro_f1_10", "macro_f1_10", "micro_f1_50", "macro_f1_50")}
     results = {
-        "NetMF": comparison.MethodResult("NetMF", error="NetMF needs 900.0 GiB"),
-        "GEMSEC": comparison.MethodResult(
+        "NetMF": compare.MethodResult("NetMF", error="NetMF needs 900.0 GiB"),
+        "GEMSEC": compare.MethodResult(
             "GEMSEC", scores, 1.0, 2**20, chosen={"n_clusters": [5, 10]}, warnings=("mind this",)
         ),
     }

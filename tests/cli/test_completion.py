@@ -9,19 +9,14 @@ import sys
 import pytest
 
 from cli.running import process
-from kernelne import (
-    auto,
-    comparison,
-    estimators,
-    kernels,
-    layout,
-    load_dataset,
-    neighbours,
-    split_links,
-)  # fmt: skip
+from kernelne import estimators, load_dataset, split_links
 from kernelne.cli import completion
+from kernelne.comparison import compare
 from kernelne.datasets import list_datasets
+from kernelne.embedding import neighbours
 from kernelne.evaluation import links
+from kernelne.model import kernels, vectors
+from kernelne.view import layout  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -44,11 +39,11 @@ def offered(line, cwd, shell="bash"):
 
 def test_the_names_are_those_of_the_library():
     assert tuple(info.name for info in list_datasets()) == completion.DATASETS
-    assert tuple(name.lower() for name in comparison.METHODS) == completion.METHODS
+    assert tuple(name.lower() for name in compare.METHODS) == completion.METHODS
     assert tuple(kernels.KERNELS) == completion.KERNELS
     assert completion.LAYOUTS == layout.LAYOUTS
     assert tuple(neighbours.METRICS) == completion.METRICS
-    assert completion.VECTORS == auto.VECTORS
+    assert completion.VECTORS == vectors.VECTORS
     assert completion.BACKENDS == estimators.BACKENDS
     assert tuple(links.OPERATORS) == completion.OPERATORS
     for name in completion.NON_EDGES:

@@ -13,7 +13,7 @@ import pytest
 
 from cli.running import FAST, assert_refused, process
 from kernelne import Embedding, Graph, read_graph, write_graph
-from kernelne._graph_formats import FORMATS
+from kernelne.io.graphs.registry import FORMATS
 
 
 @pytest.fixture

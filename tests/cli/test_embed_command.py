@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from cli.running import FAST, assert_refused, process
-from kernelne import Embedding, KernelNE, MKernelNE, auto
+from kernelne import Embedding, KernelNE, MKernelNE
 from kernelne.cli.embed import embed
+from kernelne.model.defaults import AUTO
 
 # A few walks leave a mixture where it started, and the estimator says so.
 pytestmark = pytest.mark.filterwarnings("ignore:the loss:UserWarning")
@@ -69,14 +70,14 @@ def test_stated_defaults_are_the_estimators():
             continue
         stated = parameters[name].annotation.__metadata__[0].show_default
         if value is None:
-            automatic = by_graph.get(name, str(auto.AUTO[name]))
-            plain = "as trained" if auto.PLAIN[name] is None else str(auto.PLAIN[name])
+            automatic = by_graph.get(name, str(AUTO[name]))
+            plain = "as trained" if defaults.PLAIN[name] is None else str(defaults.PLAIN[name])
             assert stated == (plain if automatic == plain else f"{automatic}, or {plain}"), name
         else:
             assert stated == str(value) or float(stated) == value, name
     of_one = KernelNE().get_params()
-    for name in of_one.keys() & auto.PLAIN.keys():  # "or …" is true of KernelNE, too
-        assert of_one[name] == auto.PLAIN[name], name
+    for name in of_one.keys() & defaults.PLAIN.keys():  # "or …" is true of KernelNE, too
+        assert of_one[name] == defaults.PLAIN[name], name
 
 
 def test_every_estimator_parameter_has_an_option():
@@ -97,7 +98,7 @@ def test_what_was_chosen_is_told_in_one_line_and_kept(kernelne, folder):
     result = kernelne("embed", "ring.edges", "-o", "out.npz", *FAST, cwd=folder)
     assert result.returncode == 0, result.stderr
     chosen = Embedding.load(folder / "out.npz").provenance["chosen"]
-    assert set(chosen) == {name for name in auto.AUTO if name != "walks_per_node"} | {"signal"}
+    assert set(chosen) == {name for name in AUTO if name != "walks_per_node"} | {"signal"}
     (line,) = [line for line in result.stderr.splitlines() if "chosen" in line]
     kernels, *rest = line.removeprefix("chosen: ").split(", ")
     assert line.startswith("chosen: ")
@@ -231,14 +232,14 @@ def test_the_gpu_is_refused_in_one_line_where_there_is_none(kernelne, folder, mo
     result = kernelne(*command, "--deterministic", cwd=folder)
     assert_refused(result, folder, "deterministic=True", "backend='gpu'")
     with monkeypatch.context() as patch:
-        patch.delitem(sys.modules, "kernelne.training.gpu", raising=False)
+        patch.delitem(sys.modules, "kernelne.training.gpu.backend", raising=False)
         patch.setitem(sys.modules, "torch", None)  # as if it were not installed
         assert_refused(kernelne(*command, cwd=folder), folder, "torch and triton", "kernelne[gpu]")
     torch = pytest.importorskip("torch", exc_type=ImportError)
     pytest.importorskip("triton", exc_type=ImportError)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU", "backend='cpu'")
-    monkeypatch.setattr("kernelne.io.read_graph", None)  # told before a large file is read
+    monkeypatch.setattr("kernelne.io.graphs.files.read_graph", None)  # told before a large file is read
     assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU")
 
 

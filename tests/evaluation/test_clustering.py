@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from kernelne import Embedding, Graph, InputError, Labels, ParameterError
 from kernelne.evaluation.clustering import cluster_nodes
-from kernelne.evaluation.communities import louvain, modularity
+from kernelne.graph.communities import louvain, modularity
 
 
 @pytest.fixture(scope="module")

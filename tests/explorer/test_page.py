@@ -22,8 +22,8 @@ from kernelne import (
     UnknownNodeError,
     write_explorer,
 )
-from kernelne.evaluation.communities import louvain, modularity
-from kernelne.explorer import facts
+from kernelne.graph.communities import louvain, modularity
+from kernelne.view.explorer import facts
 
 HOSTILE = ["</script><script>x()</script>", "<!--", "{{script}}", "\u2028", "a,\"b\"\n'c'", "ü \U0001f600"]
 _TYPES = {"f4": "<f4", "i4": "<i4", "u2": "<u2", "u4": "<u4"}

@@ -10,6 +10,8 @@ import sys
 from itertools import product
 from typing import Any
 
+from kernelne.training.gpu import backend as gpu
+
 #: What pointers point to; the types of all else stand in the kernels' signatures.
 POINTERS = {
     "offsets": "*i64", "neighbours": "*i32", "thresholds": "*i32", "keep": "*i32", "other": "*i32",
@@ -36,10 +38,9 @@ def _ptx(kernel: Any, constants: dict[str, Any], **options: Any) -> str:
 def main() -> None:
     from oracle import config
 
-    from kernelne.training import gpu
-    from kernelne.training.gpu_coefficients import end_block
-    from kernelne.training.gpu_loop import train_walks
-    from kernelne.training.gpu_walks import sample_walks
+    from kernelne.training.gpu.coefficients import end_block
+    from kernelne.training.gpu.loop import train_walks
+    from kernelne.training.gpu.walks import sample_walks
 
     found = {}
     for weighted, second_order in product((False, True), repeat=2):

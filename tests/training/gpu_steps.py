@@ -10,10 +10,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 from oracle import config, judge
 
-from kernelne.kernels import KERNELS
-from kernelne.objective import walk_pairs
-from kernelne.training.coefficients import Moments, n_sums, step_coefficients
+from kernelne.model.kernels import KERNELS
+from kernelne.model.mixture import Moments, n_sums, step_coefficients
+from kernelne.model.objective import walk_pairs
 from kernelne.training.config import TrainingConfig
+from kernelne.training.gpu import backend as gpu
 
 #: Rounded additions to one entry of a table, about: tiles of a walk that comes back to a node.
 _ADDITIONS = 16
@@ -42,7 +43,7 @@ def assert_kernel_is_the_registrys(name: str, sigma: float, device: Any) -> None
     """Value and slope as the GPU computes them, in float32, against float64."""
     import torch
 
-    from kernelne.training.gpu_loop import evaluate_kernel
+    from kernelne.training.gpu.loop import evaluate_kernel
 
     D = torch.cat([torch.zeros(1), torch.logspace(-4, 3, 299)]).to(device)
     values, slopes = torch.full_like(D, torch.nan), torch.full_like(D, torch.nan)
@@ -114,7 +115,7 @@ def assert_coefficients_step_as_on_the_cpu(
     """From sums of more programs than are added up at a time."""
     import torch
 
-    from kernelne.training.gpu_coefficients import end_block
+    from kernelne.training.gpu.coefficients import end_block
 
     rng, n_programs = np.random.default_rng(n_kernels), 70
     values = rng.uniform(0, 1, (n_programs, n_pairs, n_kernels))
@@ -149,8 +150,6 @@ def sample_everywhere(device: Any) -> dict[str, NDArray[np.int32]]:
     """Walks and negatives of many kinds: graphs that end walks early, weights, p and q, large numbers; and
     the bits of the tables that a run starts from."""
     import torch
-
-    from kernelne.training import gpu
 
     rng = np.random.default_rng(0)
     sampled = {}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.kernels import KERNELS
-from kernelne.objective import Gradients, WalkPairs, loss_and_gradients
-from kernelne.training.coefficients import Moments
+from kernelne.model.kernels import KERNELS
+from kernelne.model.mixture import Moments
+from kernelne.model.objective import Gradients, WalkPairs, loss_and_gradients
 from kernelne.training.config import TrainingConfig
 
 

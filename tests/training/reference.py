@@ -10,20 +10,13 @@ from numpy.typing import NDArray
 from oracle import config, judge
 
 from kernelne.graph import Graph
-from kernelne.kernels import KERNELS
-from kernelne.objective import Gradients, WalkPairs, walk_pairs
-from kernelne.training.coefficients import Moments, n_sums
-from kernelne.training.loop import Mixture, Scratch, Step, Tables, make_scratch, train_walks
-from kernelne.walks import (
-    NOISE,
-    WalkPlan,
-    alias_table,
-    draw,
-    draw_alias,
-    sample_walks,
-    stream_key,
-    walk_graph,
-)
+from kernelne.model.kernels import KERNELS
+from kernelne.model.mixture import Moments, n_sums
+from kernelne.model.objective import Gradients, WalkPairs, walk_pairs
+from kernelne.training.cpu.loop import Mixture, Scratch, Step, Tables, make_scratch, train_walks
+from kernelne.walks.noise import alias_table, draw_alias
+from kernelne.walks.rng import NOISE, draw, stream_key
+from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 __all__ = ["Problem", "config"]
 

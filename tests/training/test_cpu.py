@@ -15,11 +15,12 @@ from reference import config
 
 from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
-from kernelne.kernels import KERNELS
-from kernelne.training import cpu, loop
-from kernelne.training.coefficients import FLOOR
-from kernelne.training.cpu import train
-from kernelne.training.run import blocks
+from kernelne.model.kernels import KERNELS
+from kernelne.model.mixture import FLOOR
+from kernelne.training.course import blocks
+from kernelne.training.cpu import backend as cpu
+from kernelne.training.cpu import loop
+from kernelne.training.cpu.backend import train
 
 THREE = tuple((name, 1.5) for name in KERNELS)
 
@@ -72,7 +73,7 @@ import numpy as np
 from reference import config
 from test_cpu import THREE, _digest
 from kernelne.graph import Graph
-from kernelne.training.cpu import train
+from kernelne.training.cpu.backend import train
 nodes = np.arange(64)
 graph = Graph.from_edges(np.tile(nodes, 2), np.concatenate([(nodes + 1) % 64, (nodes + 2) % 64]))
 print(_digest(train(graph, config(kernels=THREE, learn_coefficients=True, deterministic=True, n_threads=2))))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from kernelne import kernels
-from kernelne.kernels import KERNELS
-from kernelne.training.loop import _evaluate
+from kernelne.model import kernels
+from kernelne.model.kernels import KERNELS
+from kernelne.training.cpu.loop import _evaluate
 
 #: Far below what a gradient notices, and above the smallest float32.
 FLOOR = 1e-12

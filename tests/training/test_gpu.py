@@ -26,12 +26,15 @@ from gpu_steps import (
 )
 from oracle import config
 
-from kernelne import KernelNE, walks
+from kernelne import KernelNE
 from kernelne.errors import DivergenceError, InputError
 from kernelne.graph import Graph
-from kernelne.kernels import KERNELS
-from kernelne.objective import walk_pairs
-from kernelne.training import cpu, run
+from kernelne.model.kernels import KERNELS
+from kernelne.model.objective import walk_pairs
+from kernelne.training import course
+from kernelne.training.cpu import backend as cpu
+from kernelne.training.gpu import backend as gpu
+from kernelne.walks import sample as walk_sample
 
 try:
     import torch
@@ -41,7 +44,6 @@ except (ImportError, OSError, ValueError) as error:  # the last two: a build for
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("the kernels are compiled here: leave out -m gpu", allow_module_level=True)
 
-from kernelne.training import gpu
 
 HOST = torch.device("cpu")
 MIXTURE = tuple((name, sigma) for name, sigma in zip(KERNELS, (1.0, 2.0, 0.5), strict=True))
@@ -72,9 +74,11 @@ def _walker(graph, **changes):
 
 def _on_cpu(graph, settings, first, count):
     """The CPU's walks; beyond the end of one, what was there before: zeros."""
-    plan = walks.WalkPlan(np.uint64(settings.seed), settings.walk_length, 1 / settings.p, 1 / settings.q)
+    plan = walk_sample.WalkPlan(
+        np.uint64(settings.seed), settings.walk_length, 1 / settings.p, 1 / settings.q
+    )
     nodes, lengths = np.zeros((count, settings.walk_length), np.int64), np.zeros(count, np.int64)
-    walks.sample_walks(walks.walk_graph(graph), plan, first, nodes, lengths)
+    walk_sample.sample_walks(walk_sample.walk_graph(graph), plan, first, nodes, lengths)
     return nodes, lengths
 
 
@@ -184,7 +188,7 @@ def test_light_rows_keep_their_weights_beside_heavy_ones():
     weights = [1e30, 3e30, 1e30, 1e-20, 2e-20, 5e-20]
     graph = Graph.from_edges([0, 0, 1, 3, 3, 3], [1, 2, 2, 4, 5, 6], weights=weights)
     found = gpu.to_device(graph, HOST).thresholds.numpy().view(np.uint32)
-    expected = walks.walk_graph(graph).thresholds
+    expected = walk_sample.walk_graph(graph).thresholds
     np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=0, atol=2.0)
 
 
@@ -197,14 +201,14 @@ def test_light_rows_keep_their_weights_beside_heavy_ones():
 def test_visits_are_the_cpus(random_graph, directed, density, weighted, p, q):
     graph = random_graph(8, 40, directed=directed, weighted=weighted, density=density)
     trainer = _trainer(graph, p=p, q=q, walk_length=7, walks_per_node=3, seed=2)
-    plan = walks.WalkPlan(np.uint64(2), 7, 1 / p, 1 / q)
-    expected = walks.expected_visits(walks.walk_graph(graph), plan, 3)
+    plan = walk_sample.WalkPlan(np.uint64(2), 7, 1 / p, 1 / q)
+    expected = walk_sample.expected_visits(walk_sample.walk_graph(graph), plan, 3)
     assert expected.min() < 0.5 * expected.max()
     # A weighted walk that steps on another edge, once in a while, counts elsewhere.
     exact = p == 1 or not weighted
     rtol = 1e-5 if exact else 0.05
     np.testing.assert_allclose(trainer._visits().numpy(), expected, rtol=rtol)
-    noise = expected**run.NOISE_POWER
+    noise = expected**course.NOISE_POWER
     np.testing.assert_allclose(_alias_shares(trainer.noise), noise / noise.sum(), rtol=rtol)
 
 
@@ -369,7 +373,7 @@ def test_a_block_without_pairs_leaves_the_coefficients():
 @pytest.fixture
 def few_blocks(monkeypatch):
     """Sampling walks one by one is slow here."""
-    monkeypatch.setattr(run, "_BLOCKS", 6)
+    monkeypatch.setattr(course, "_BLOCKS", 6)
 
 
 def test_a_run_is_the_cpus(random_graph, few_blocks):
@@ -482,7 +486,7 @@ def test_estimators_train_on_the_gpu_when_asked(two_cliques, few_blocks, monkeyp
 
 def test_the_gpu_needs_no_other_backends_packages():
     """Where a card is, Numba may be missing."""
-    code = "import sys, kernelne.training.gpu; print(*sys.modules)"
+    code = "import sys, kernelne.training.gpu.backend; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(result.stdout.split())
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}

@@ -25,7 +25,8 @@ from gpu_steps import (
 from oracle import config
 
 from kernelne.errors import DivergenceError, InputError
-from kernelne.kernels import KERNELS
+from kernelne.model.kernels import KERNELS
+from kernelne.training.gpu import backend as gpu
 
 try:
     import torch
@@ -37,10 +38,9 @@ if not torch.cuda.is_available():
 if os.environ.get("TRITON_INTERPRET") == "1":
     pytest.skip("Triton is interpreted in this run: use pytest -m gpu", allow_module_level=True)
 
-from kernelne.training import gpu
-from kernelne.training.gpu_coefficients import end_block
-from kernelne.training.gpu_loop import train_walks
-from kernelne.training.gpu_walks import sample_walks
+from kernelne.training.gpu.coefficients import end_block
+from kernelne.training.gpu.loop import train_walks
+from kernelne.training.gpu.walks import sample_walks
 
 pytestmark = pytest.mark.gpu
 CARD = torch.device("cuda", torch.cuda.current_device())

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from reference import Problem
 
 from kernelne.graph import Graph
-from kernelne.kernels import KERNELS
-from kernelne.training.coefficients import Moments
-from kernelne.training.loop import apply_steps, fill_uniform, make_scratch
+from kernelne.model.kernels import KERNELS
+from kernelne.model.mixture import Moments
+from kernelne.training.cpu.loop import apply_steps, make_scratch
+from kernelne.walks.rng import fill_uniform
 
 #: float32 against float64: this much of the largest entry of a walk's step, or of a sum.
 PRECISION = 5e-5

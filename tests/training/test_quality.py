@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.graph import Graph
-from kernelne.training.cpu import train
+from kernelne.training.cpu.backend import train
 
 MODELS = {
     "gaussian": {"kernels": (("gaussian", 2.0),)},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,9 +13,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_bytes, check_count, check_number
 from kernelne.embedding import Embedding
-from kernelne.errors import DivergenceError, InputError, ParameterError
+from kernelne.errors import DivergenceError, InputError, ParameterError, warn
 from kernelne.estimators import available_threads, describe_graph, seed_of, versions
-from kernelne.graph import Graph, as_graph, count_isolated
+from kernelne.graph import Graph, as_graph
+from kernelne.graph.ops import count_isolated
 from kernelne.progress import Report, reporting
 
 #: Parameters that are no part of what was learned.
@@ -91,7 +91,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         checked = self.check(graph)
         if n_isolated := count_isolated(checked):
             message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors tell nothing"
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message)
         start = time.perf_counter()
         with reporting(self.progress, self._task, self._unit) as report, threadpool_limits(self._threads()):
             vectors = np.ascontiguousarray(self._embed(checked, seed, report), dtype=np.float32)

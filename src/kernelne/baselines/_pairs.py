@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne import kernels
 from kernelne.baselines._threads import NORM_LIMIT
-from kernelne.training.loop import COMPILED_IN, compiled
-from kernelne.training.simd import prefetch_row
-
-#: What the loops over pairs are made of, beside their own files.
-PARTS = (*COMPILED_IN, "training/loop.py", "baselines/_pairs.py")
+from kernelne.model import kernels
+from kernelne.training.cpu.loop import compiled
+from kernelne.training.cpu.simd import prefetch_row
 
 #: Pairs drawn together, so that their random memory accesses overlap.
 BATCH = 16

@@ -19,21 +19,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne import kernels
 from kernelne._jit import cached
 from kernelne.baselines._clusters import Clusters, gather
 from kernelne.baselines._threads import NORM_LIMIT, Totals, run_blocks
 from kernelne.graph import Graph
+from kernelne.model import kernels
 from kernelne.progress import Report
-from kernelne.training.loop import (
+from kernelne.training.course import NOISE_POWER
+from kernelne.training.cpu.loop import (
     BATCH,
-    COMPILED_IN,
     FAST,
     Scratch,
     Step,
     Tables,
     compiled,
-    fill_uniform,
     make_scratch,
     measure,
     prefetch_walk,
@@ -42,13 +41,12 @@ from kernelne.training.loop import (
     weigh_pairs,
     write_rows,
 )
-from kernelne.training.run import NOISE_POWER
-from kernelne.training.simd import WIDTH
-from kernelne.walks import AliasTable, WalkGraph, WalkPlan, alias_table, expected_visits, walk_graph
+from kernelne.walks.noise import AliasTable, alias_table
+from kernelne.walks.rng import fill_uniform
+from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_graph
 
 LOGISTIC, SQUARED = 0, 1
 
-_PARTS = (*COMPILED_IN, "training/loop.py", "baselines/_clusters.py")
 
 _LARGEST_BLOCK = 65_536
 _HALF, _ONE, _TWO, _ZERO = np.float32(0.5), np.float32(1.0), np.float32(2.0), np.float32(0.0)
@@ -143,7 +141,7 @@ def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, table
     return loss, n_bad
 
 
-@cached(compiled_in=_PARTS, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
+@cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_walks(
     first: Any, last: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any
 ) -> Any:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kernelne.errors import DivergenceError
 from kernelne.progress import Report
-from kernelne.training.run import blocks
+from kernelne.training.course import blocks
 
 #: What a thread did: pairs, their loss, and rows seen to have exploded.
 Totals = tuple[int, float, int]

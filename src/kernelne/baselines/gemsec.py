@@ -13,7 +13,7 @@ from kernelne.baselines._walking import WalkBaseline
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
-from kernelne.training.loop import fill_uniform
+from kernelne.walks.rng import fill_uniform
 
 
 class GEMSEC(WalkBaseline):

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.baselines._base import Baseline
-from kernelne.baselines._pairs import BATCH, LARGEST_BLOCK, PARTS, make_drawn, step_pairs
+from kernelne.baselines._pairs import BATCH, LARGEST_BLOCK, make_drawn, step_pairs
 from kernelne.baselines._threads import Totals, run_blocks
 from kernelne.baselines._walking import check_rates, tables_bytes
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.progress import Progress, Report
-from kernelne.training.loop import FAST, fill_uniform
-from kernelne.training.run import NOISE_POWER
-from kernelne.training.simd import WIDTH
-from kernelne.walks import NOISE, STEP, AliasTable, alias_table, below, draw, draw_alias, stream_key
+from kernelne.training.course import NOISE_POWER
+from kernelne.training.cpu.loop import FAST
+from kernelne.walks.noise import AliasTable, alias_table, draw_alias
+from kernelne.walks.rng import NOISE, STEP, below, draw, fill_uniform, stream_key
 
 ORDERS = ("first", "second", "both")
 
@@ -39,7 +39,7 @@ class Schedule(NamedTuple):
     last_rate: float
 
 
-@cached(compiled_in=PARTS, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
+@cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_edges(first: Any, last: Any, edges: Any, schedule: Any, center: Any, context: Any, d: Any) -> Any:
     """Train on samples first … last − 1; returns their number, loss, and rows seen to have exploded."""
     all_loss, n_bad = 0.0, 0

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.baselines._base import Baseline, unit_rows
-from kernelne.evaluation.communities import as_undirected
 from kernelne.graph import Graph
+from kernelne.graph.ops import as_undirected
 from kernelne.progress import Progress, Report
 
 #: How much second-order proximity counts beside first-order, η.

@@ -16,8 +16,8 @@ from kernelne._checks import check_count
 from kernelne._jit import cached
 from kernelne.baselines._base import Baseline, pad_columns
 from kernelne.baselines._linalg import truncated_svd
-from kernelne.evaluation.communities import as_undirected
 from kernelne.graph import Graph
+from kernelne.graph.ops import as_undirected
 from kernelne.progress import Progress, Report
 
 #: Numbers in a block of rows of the matrix while it is computed: 16 MB.

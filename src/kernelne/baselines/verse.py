@@ -9,25 +9,15 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.baselines._base import Baseline
-from kernelne.baselines._pairs import BATCH, LARGEST_BLOCK, PARTS, make_drawn, step_pairs
+from kernelne.baselines._pairs import BATCH, LARGEST_BLOCK, make_drawn, step_pairs
 from kernelne.baselines._threads import Totals, run_blocks
 from kernelne.baselines._walking import check_rates
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.progress import Progress, Report
-from kernelne.training.loop import FAST, compiled, fill_uniform
-from kernelne.training.simd import WIDTH
-from kernelne.walks import (
-    NOISE,
-    STEP,
-    WalkGraph,
-    below,
-    draw,
-    pick_neighbour,
-    start_node,
-    stream_key,
-    walk_graph,
-)
+from kernelne.training.cpu.loop import FAST, compiled
+from kernelne.walks.rng import NOISE, STEP, below, draw, fill_uniform, stream_key
+from kernelne.walks.sample import WalkGraph, pick_neighbour, start_node, walk_graph
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -68,7 +58,7 @@ def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
         step += 1
 
 
-@cached(compiled_in=PARTS, key=WIDTH, error_model="numpy", fastmath=FAST, _nrt=False)
+@cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_similar(first: Any, last: Any, graph: Any, plan: Any, vectors: Any, d: Any) -> Any:
     """Train on samples first … last − 1; returns their number, loss, and rows seen to have exploded."""
     n, all_loss, n_bad = vectors.shape[0], 0.0, 0

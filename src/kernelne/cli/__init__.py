@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelne._version import __version__
-from kernelne.cli import (
+from kernelne.cli import (  # fmt: skip
     compare,
     convert,
     datasets,
@@ -28,7 +28,7 @@ from kernelne.cli import (
     plot,
     similar,
     tune,
-)  # fmt: skip
+)
 from kernelne.cli.options import option_of
 from kernelne.cli.output import Run, say
 from kernelne.errors import KernelneError, ParameterError

@@ -26,7 +26,7 @@ from kernelne.cli.output import begin, print_json, print_table, say
 from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
-    from kernelne.comparison import MethodResult
+    from kernelne.comparison.compare import MethodResult
 
 
 @takes(READING, LABELS, {name: MODEL[name] for name in ("dim", "n_threads")})
@@ -63,7 +63,7 @@ def compare(
     if links and labels is not None:
         raise ParameterError("--labels", labels, "with --links no labels are used: give one of the two")
     check_files(output, graph, labels, given["nodes"])
-    from kernelne.comparison import METHODS, compare_methods, draw_comparison, find_method
+    from kernelne.comparison.compare import METHODS, compare_methods, draw_comparison, find_method
 
     chosen = list(METHODS) if methods is None else [find_method(m.strip()) for m in methods.split(",")]
     if output is not None:
@@ -104,8 +104,8 @@ def compare(
 
 def _check_plot(output: Path, overwrite: bool) -> None:
     """Raise before the work what would make the plot impossible after it."""
-    from kernelne._figures import new_figure
-    from kernelne._files import check_output
+    from kernelne.io.files import check_output
+    from kernelne.view.figures import new_figure
 
     if output.suffix.lower() not in (".png", ".svg"):
         raise ParameterError("--output", str(output), "must end in .png or .svg")
@@ -120,7 +120,7 @@ def _say_row(result: MethodResult) -> None:
     if result.error:
         say(f"{result.method:16} failed: {result.error}")
         return
-    from kernelne.comparison import measure_label
+    from kernelne.comparison.compare import measure_label
 
     *scores, seconds, memory = result.cells(result.scores)[1:]
     told = [f"{measure_label(name)} {score}" for name, score in zip(result.scores, scores, strict=True)]

@@ -37,14 +37,14 @@ def convert(
     **given: Any,
 ) -> None:
     """Convert a graph, or an embedding, from one file format to another."""
-    from kernelne._files import check_output
+    from kernelne.io.files import check_output
 
     check_files(output, source, given["nodes"])
     if _is_embedding(source, output):
         _convert_embedding(Path(source), output, lossy, overwrite, given)
     else:
-        from kernelne._graph_formats import find_format
-        from kernelne.io import check_lossless, write_graph
+        from kernelne.io.graphs.files import check_lossless, write_graph
+        from kernelne.io.graphs.registry import find_format
 
         find_format(output)
         check_output(output, overwrite)
@@ -64,7 +64,8 @@ def convert(
 def _convert_embedding(
     source: Path, output: Path, lossy: bool, overwrite: bool, given: dict[str, Any]
 ) -> None:
-    from kernelne.embedding import Embedding, check_ids, check_save, lost_in
+    from kernelne.embedding import Embedding
+    from kernelne.io.embeddings.registry import check_ids, check_save, lost_in
 
     for name, value in given.items():
         if value != default_of(READING[name]):
@@ -95,7 +96,7 @@ def _is_embedding(source: str, output: Path) -> bool:
     if suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        from kernelne._formats import DAMAGE
+        from kernelne.io.embeddings.registry import DAMAGE
 
         try:
             with open(source, "rb") as file:
@@ -108,11 +109,11 @@ def _is_embedding(source: str, output: Path) -> bool:
 
 def _kinds(path: Path) -> set[str]:
     """What a file may be by its suffix."""
-    from kernelne._graph_formats import find_format
-    from kernelne.embedding import formats
     from kernelne.errors import FileFormatError
+    from kernelne.io.embeddings.registry import FORMATS as EMBEDDING_FORMATS
+    from kernelne.io.graphs.registry import find_format
 
-    kinds = {"embedding"} if path.suffix.lower() in formats() else set()
+    kinds = {"embedding"} if path.suffix.lower() in EMBEDDING_FORMATS else set()
     try:
         find_format(path)
     except FileFormatError:

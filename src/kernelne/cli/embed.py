@@ -38,7 +38,7 @@ def embed(
     **given: Any,
 ) -> None:
     """Embed the nodes of a graph and write the vectors, node ids and provenance to a file."""
-    from kernelne.embedding import check_ids, check_save
+    from kernelne.io.embeddings.registry import check_ids, check_save
 
     estimator = given_estimator(given)
     estimator.config()
@@ -75,7 +75,7 @@ def _chosen(choice: dict[str, Any]) -> str:
 )
 def info(graph: GraphArgument, as_json: JsonOption = False, **given: Any) -> None:
     """Say what a graph is like, and the memory and time that embedding it would take."""
-    from kernelne.summary import summarise
+    from kernelne.training.summary import summarise
 
     estimator = given_estimator(given)
     estimator.config()

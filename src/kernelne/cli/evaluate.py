@@ -154,10 +154,10 @@ def cluster(
     **given: Any,
 ) -> None:
     """Cluster nodes by their vectors (k-means); compare with labels, or with the graph's communities."""
-    from kernelne._files import check_output
     from kernelne.embedding import Embedding
     from kernelne.evaluation.clustering import cluster_nodes
-    from kernelne.labels import Labels
+    from kernelne.io.files import check_output
+    from kernelne.io.labels import Labels
 
     if n_clusters is None and labels is None and graph is None:
         raise InputError("how many clusters? give --n-clusters, or --labels or --graph to take it from")
@@ -217,8 +217,8 @@ def _write_clusters(path: Path, nodes: NDArray[Any], clusters: NDArray[np.int64]
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    from kernelne._files import atomic_output
-    from kernelne._ids import id_column
+    from kernelne.graph.ids import id_column
+    from kernelne.io.files import atomic_output
 
     table = pa.table({"id": id_column(nodes), "cluster": clusters})
     with atomic_output(path, overwrite) as temporary, open(temporary, "wb") as file:

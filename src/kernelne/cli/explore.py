@@ -76,11 +76,11 @@ def explore(
     **given: Any,
 ) -> None:
     """Write a page to look at the nodes with: a map to search, filter, select and export from."""
-    from kernelne._files import check_output
     from kernelne.embedding import Embedding
-    from kernelne.explorer.facts import Shown
-    from kernelne.explorer.page import write_page
-    from kernelne.layout import check_layout, chosen_method
+    from kernelne.io.files import check_output
+    from kernelne.view.explorer.facts import Shown
+    from kernelne.view.explorer.page import write_page
+    from kernelne.view.layout import check_layout, chosen_method
 
     target = Path(embedding.name).with_suffix(".html") if output is None else output
     if target.suffix.lower() not in (".html", ".htm"):

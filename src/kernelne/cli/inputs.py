@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kernelne.datasets import Dataset
     from kernelne.embedding import Embedding
     from kernelne.graph import Graph
-    from kernelne.labels import Labels
+    from kernelne.io.labels import Labels
 
 
 def given_estimator(given: dict[str, Any]) -> Any:
@@ -95,7 +95,7 @@ def given_dataset(name: str, self_loops: bool = True) -> Dataset:
 
 def check_files(output: Path | None, *paths: Any) -> None:
     """Raise if a file to read is not there or cannot be opened, or is the one to write."""
-    from kernelne._inputs import check_input
+    from kernelne.io.files import check_input
 
     for path in paths:
         if path is not None and str(path) != STANDARD_INPUT and not is_dataset(str(path)):
@@ -106,7 +106,7 @@ def check_files(output: Path | None, *paths: Any) -> None:
 
 def given_graph(graph: str, given: dict[str, Any]) -> Graph:
     """The graph of the argument GRAPH, read as the options say."""
-    from kernelne.io import read_graph
+    from kernelne.io.graphs.files import read_graph
 
     options = {name: given[name] for name in READING}
     if graph == STANDARD_INPUT:
@@ -123,8 +123,8 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
 
     Kept in a file meanwhile, because edge lists are read more than once.
     """
-    from kernelne._inputs import compression_by_content
-    from kernelne.io import read_graph
+    from kernelne.io.files import compression_by_content
+    from kernelne.io.graphs.files import read_graph
 
     if sys.stdin is None:
         raise InputError("standard input is closed: give the name of a file")
@@ -162,7 +162,7 @@ def _refuse_reading(group: Options, options: dict[str, Any], dataset: str) -> No
 
 def given_labels(labels: str, given: dict[str, Any]) -> Labels:
     """The labels of a file, read as the options say, or of a dataset."""
-    from kernelne.labels import read_labels
+    from kernelne.io.labels import read_labels
 
     if not is_dataset(labels):
         try:
@@ -198,7 +198,7 @@ def own_labels(
     graph: str, labels: str | None, given: dict[str, Any], loaded: Graph, skip_unknown: bool
 ) -> Labels | None:
     """The labels that were given, else those of the dataset that the graph is, if any."""
-    from kernelne.labels import Labels
+    from kernelne.io.labels import Labels
 
     if labels is None:
         return given_dataset(graph).labels if is_dataset(graph) else None

@@ -124,7 +124,7 @@ def _score_split(
 ) -> dict[str, LinkScores]:
     """The scores of the embedding, of the link predictor, and of what needs neither."""
     from kernelne.evaluation.links import control_scores, rank_scores, score_links
-    from kernelne.link_predictor import LinkPredictor
+    from kernelne.links.predictor import LinkPredictor
 
     embedding = estimator.fit(split.graph).to_embedding()
     predictor = LinkPredictor(
@@ -153,7 +153,7 @@ def recommend(
     """The nodes that a node is likeliest to link to next, and how likely, were half of all pairs linked."""
     from kernelne.embedding import Embedding
     from kernelne.estimators import estimator_of
-    from kernelne.link_predictor import LinkPredictor
+    from kernelne.links.predictor import LinkPredictor
 
     check_files(None, graph, embedding, given["nodes"])
     loaded = Embedding.load(embedding)

@@ -24,7 +24,7 @@ from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from kernelne.embedding import Embedding
-    from kernelne.labels import Labels
+    from kernelne.io.labels import Labels
 
 
 @takes(READING, LABELS)
@@ -65,8 +65,8 @@ def plot(
 ) -> None:
     """Draw a map of the nodes: near in the picture are those whose vectors are near, coloured by label."""
     from kernelne.embedding import Embedding
-    from kernelne.layout import check_layout
-    from kernelne.plotting import FORMATS, check_map, plot_map
+    from kernelne.view.layout import check_layout
+    from kernelne.view.plot import FORMATS, check_map, plot_map
 
     check_layout(layout)
     check_files(output, embedding, labels, graph, given["nodes"])

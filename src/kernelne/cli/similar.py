@@ -10,14 +10,7 @@ import typer
 
 from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_labels, given_node
-from kernelne.cli.options import (
-    LABELS,
-    EmbeddingArgument,
-    JsonOption,
-    LabelsOption,
-    QuietOption,
-    takes,
-)
+from kernelne.cli.options import LABELS, EmbeddingArgument, JsonOption, LabelsOption, QuietOption, takes
 from kernelne.cli.output import begin, print_json, print_table, say
 from kernelne.errors import FileFormatError, ParameterError
 
@@ -25,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kernelne.embedding import Embedding
-    from kernelne.labels import Labels
+    from kernelne.io.labels import Labels
 
 
 @takes(LABELS)
@@ -61,7 +54,7 @@ def similar(
 ) -> None:
     """The nodes most similar to a node, by their vectors."""
     from kernelne.embedding import Embedding
-    from kernelne.neighbours import METRICS, check_metric
+    from kernelne.embedding.neighbours import METRICS, check_metric
 
     check_metric(metric)
     if exact and index:
@@ -104,7 +97,7 @@ def similar(
 
 def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, quiet: bool) -> bool:
     """If wanted, have the embedding use the index beside its file, made anew if it does not fit."""
-    from kernelne.neighbours import index_path
+    from kernelne.embedding.neighbours import index_path
 
     if wanted and index_path(path, metric).exists():
         with suppress(FileFormatError):

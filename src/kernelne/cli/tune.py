@@ -74,7 +74,7 @@ def tune(
     Options of the model that are given stay as given. A fifth of the labels or links is kept apart, and only
     the default and the best are tested on it. Ctrl-C ends the search and keeps the best so far.
     """
-    from kernelne._files import check_output
+    from kernelne.io.files import check_output
     from kernelne.tuning import Trial, tune_embedding
 
     if links and labels is not None:
@@ -109,7 +109,7 @@ def tune(
     command = embed_command(graph, given, found.estimator())
     facts = found.to_dict() | {"command": command}
     if output is not None:
-        from kernelne._files import atomic_output
+        from kernelne.io.files import atomic_output
 
         with atomic_output(output, overwrite) as temporary:
             temporary.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from kernelne.datasets import fetch, generate, small
 from kernelne.datasets.registry import REGISTRY
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph import Graph
-from kernelne.labels import Labels, read_labels
+from kernelne.io.labels import Labels, read_labels
 
 __all__ = ["Dataset", "DatasetInfo", "dataset_path", "fetch_dataset", "list_datasets", "load_dataset"]
 

@@ -18,10 +18,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from kernelne._graph_formats.gml import Lists
-from kernelne._graph_formats.mat import read_matrix
 from kernelne.errors import FileFormatError
-from kernelne.io import read_graph
+from kernelne.io.graphs.files import read_graph
+from kernelne.io.graphs.gml import Lists
+from kernelne.io.graphs.mat import read_matrix
 
 Texts = dict[str, bytes]
 

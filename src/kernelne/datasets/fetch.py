@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelne._files import atomic_output
-from kernelne._inputs import check_input
 from kernelne.datasets.registry import REGISTRY, Entry
 from kernelne.errors import (
     FileFormatError,
@@ -22,6 +20,7 @@ from kernelne.errors import (
     OutputError,
     ParameterError,
 )
+from kernelne.io.files import atomic_output, check_input
 
 DATA, CACHE = "KERNELNE_DATA", "KERNELNE_CACHE"
 _TIMEOUT = 60  # seconds without an answer

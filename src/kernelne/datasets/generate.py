@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
-from kernelne.labels import Labels
+from kernelne.io.labels import Labels
 
 _Ints = NDArray[np.int64]
 _LARGEST = 500_000_000  # nodes: numbers of their pairs can be added up in int64

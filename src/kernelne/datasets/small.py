@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelne.errors import MissingDependencyError
 from kernelne.graph import Graph
-from kernelne.labels import Labels
+from kernelne.io.labels import Labels
 
 _NEIGHBOURS = 10
 

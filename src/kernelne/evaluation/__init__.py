@@ -1,0 +1,1 @@
+"""Scores of vectors: classification, link prediction, clustering."""

@@ -14,11 +14,9 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import available_bytes, check_count
+from kernelne._checks import available_bytes, check_count, check_seed, check_vectors, encode_labels, ids_of
 from kernelne.errors import InputError, ParameterError
-from kernelne.evaluation.communities import check_seed, encode_labels
-from kernelne.evaluation.links import check_vectors, ids_of
-from kernelne.labels import Labels, by_id
+from kernelne.io.labels import Labels, by_id
 
 _MAX_NEWTON_STEPS = 100
 _MAX_GRADIENT_STEPS = 100  # conjugate gradients within a Newton step

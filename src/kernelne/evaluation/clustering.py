@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_count
+from kernelne._checks import check_count, check_seed, check_vectors, encode_labels, ids_of
 from kernelne.errors import InputError, ParameterError
-from kernelne.evaluation.communities import as_undirected, check_seed, encode_labels, louvain, modularity
-from kernelne.evaluation.links import check_vectors, ids_of
-from kernelne.labels import Labels, by_id
+from kernelne.graph.communities import louvain, modularity
+from kernelne.graph.ops import as_undirected
+from kernelne.io.labels import Labels, by_id
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from kernelne._jit import cached
+from kernelne._checks import check_vectors
 from kernelne.errors import InputError, ParameterError
-from kernelne.evaluation.communities import as_undirected
 from kernelne.evaluation.link_splits import LinkSplit
-from kernelne.graph import Graph
+from kernelne.graph.ops import as_undirected, common_neighbours, loopless_degrees
 
 _MAX_NEWTON_STEPS = 50
 _TOLERANCE = 1e-4
@@ -35,30 +34,6 @@ class LinkScores:
 
     auc: float
     average_precision: float
-
-
-def ids_of(vectors: Any) -> NDArray[Any] | None:
-    """Node ids (n,) of the rows, where vectors come with them, as an Embedding does."""
-    return np.asarray(vectors.nodes) if hasattr(vectors, "nodes") and hasattr(vectors, "index_of") else None
-
-
-def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
-    """Vectors as a finite (n, d) array of float32 or float64; those of an Embedding in the graph's order."""
-    table = np.asarray(vectors)
-    if graph is not None and ids_of(vectors) is not None:
-        table = table[vectors.index_of(graph.nodes)]
-    if table.ndim != 2 or table.dtype.kind not in "biuf" or 0 in table.shape:
-        raise InputError(
-            f"vectors: shape {table.shape} of {table.dtype}: give numbers of shape (nodes, dimensions)"
-        )
-    if graph is not None and len(table) != graph.n_nodes:
-        raise InputError(f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one a node")
-    if table.dtype != np.float32:
-        table = table.astype(np.float64, copy=False)
-    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if bad.size:
-        raise InputError(f"vectors: row {bad[0]} holds values that are not finite ({bad.size} such rows)")
-    return table
 
 
 def _check_pairs(pairs: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -206,32 +181,3 @@ def control_scores(graph: Any, pairs: ArrayLike) -> dict[str, NDArray[np.float64
     common, adamic_adar = common_neighbours(plain.offsets, plain.neighbours, degrees, rows)
     product = degrees[rows[:, 0]].astype(np.float64) * degrees[rows[:, 1]]
     return {"degree_product": product, "common_neighbours": common, "adamic_adar": adamic_adar}
-
-
-def loopless_degrees(graph: Graph) -> NDArray[np.int64]:
-    """How many other nodes each node is joined to."""
-    sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
-    return np.bincount(sources[sources != graph.neighbours], minlength=graph.n_nodes)
-
-
-@cached()
-def common_neighbours(offsets, neighbours, degrees, pairs):  # type: ignore[no-untyped-def]
-    """For each pair the number of common neighbours, and the sum of their 1/log degree."""
-    common = np.zeros(len(pairs))
-    weighed = np.zeros(len(pairs))
-    for i in range(len(pairs)):
-        u, v = pairs[i]
-        if offsets[u + 1] - offsets[u] > offsets[v + 1] - offsets[v]:
-            u, v = v, u
-        # The longer list, that of a hub perhaps, is not read but searched.
-        start, stop = offsets[v], offsets[v + 1]
-        for k in range(offsets[u], offsets[u + 1]):
-            z = neighbours[k]
-            start += np.searchsorted(neighbours[start:stop], z)
-            if start == stop:
-                break
-            if neighbours[start] == z and z != u and z != v:
-                common[i] += 1.0
-                if degrees[z] > 1:  # always, unless the pair is a node with itself
-                    weighed[i] += 1.0 / np.log(degrees[z])
-    return common, weighed

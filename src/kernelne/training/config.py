@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kernelne._checks import check_count, check_number
 from kernelne.errors import ParameterError
-from kernelne.kernels import check_kernels
+from kernelne.model.kernels import check_kernels
 
 _MOST_THREADS = 1024
 

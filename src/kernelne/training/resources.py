@@ -7,8 +7,8 @@ import time
 from kernelne._checks import available_bytes
 from kernelne.errors import InputError
 from kernelne.graph import Graph
-from kernelne.training import cpu
 from kernelne.training.config import TrainingConfig
+from kernelne.training.cpu import backend as cpu
 
 #: Interpreter, libraries and compiled code.
 _PROCESS_BYTES = 270 * 2**20

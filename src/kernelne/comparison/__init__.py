@@ -1,0 +1,1 @@
+"""Methods compared on one graph, each run in a process of its own."""

@@ -1,0 +1,373 @@
+"""All methods on one graph: scores, seconds and memory, each method in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelne import baselines
+from kernelne._checks import check_count, check_seed, encode_labels
+from kernelne.comparison.child import LabelTask, LinkTask, Order, Scores, describe_estimator
+from kernelne.errors import InputError, ParameterError
+from kernelne.estimators import KernelNE, MKernelNE
+from kernelne.evaluation.classification import classify_nodes
+from kernelne.evaluation.link_splits import split_links
+from kernelne.evaluation.links import control_scores, rank_scores
+from kernelne.graph import Graph, as_graph
+from kernelne.io.files import atomic_output
+from kernelne.io.labels import Labels, by_id
+from kernelne.view.figures import new_figure
+
+#: The methods by name: the default, the paper's four models, what the kernel is left out of, the baselines.
+METHODS: dict[str, Callable[..., Any]] = {
+    "MKernelNE": MKernelNE,
+    "KernelNE-Gauss": lambda **settings: KernelNE.paper("gaussian", **settings),
+    "KernelNE-Sch": lambda **settings: KernelNE.paper("schoenberg", **settings),
+    "MKernelNE-Gauss": lambda **settings: MKernelNE.paper("gaussian", **settings),
+    "MKernelNE-Sch": lambda **settings: MKernelNE.paper("schoenberg", **settings),
+    "WeightedMF": baselines.WeightedMF,
+    "DeepWalk": baselines.DeepWalk,
+    "Node2Vec": baselines.Node2Vec,
+    "LINE": baselines.LINE,
+    "HOPE": baselines.HOPE,
+    "NetMF": baselines.NetMF,
+    "VERSE": baselines.VERSE,
+    "ProNE": baselines.ProNE,
+    "GEMSEC": baselines.GEMSEC,
+    "MNMF": baselines.MNMF,
+}
+#: Parameters that the KernelNE paper takes the best of; first what is taken where labels do not tell.
+_CHOICES = {
+    "GEMSEC": ("n_clusters", (25, 5, 10, 15, 50, 75, 100)),
+    "MNMF": ("n_communities", (20, 5, 15, 25, 50, 75, 100)),
+}
+_CONTROLS = {
+    "degree_product": "degree product",
+    "common_neighbours": "common neighbours",
+    "adamic_adar": "Adamic–Adar",
+}
+_MEASURES = {
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "auc": "AUC",
+    "average_precision": "average precision",
+}
+#: Ctrl-C reaches all processes of a terminal; only the one that waits for the others is to act on it.
+_CHILD = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import json; "
+    "sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "from kernelne.comparison.child import serve; serve()"
+)
+
+
+def measure_label(measure: str) -> str:
+    """The name of a score for people: micro_f1_10 is "micro-F1 10 %"."""
+    base, _, share = measure.rpartition("_")
+    return f"{_MEASURES[base]} {share} %" if base in _MEASURES else _MEASURES[measure]
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """How one method did.
+
+    scores      by measure the value of each split; empty when it failed
+    seconds     of `fit`; where a parameter was chosen, of all fits and the choosing; None for a control
+    peak_bytes  the most memory its process had during `fit`; None where that is not known
+    error       why there are no scores; None when there are
+    chosen      parameters chosen by validation: for each share of training labels the most frequent choice
+    warnings    what it warned of
+    """
+
+    method: str
+    scores: Scores = field(default_factory=dict)
+    seconds: float | None = None
+    peak_bytes: int | None = None
+    error: str | None = None
+    chosen: dict[str, list[int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def mean(self, measure: str) -> float:
+        """Over the splits; nan when the method failed."""
+        return float(np.mean(self.scores[measure])) if self.scores else float("nan")
+
+    def cells(self, measures: Iterable[str]) -> list[str]:
+        """The row of a table: scores, seconds, memory in MiB; "–" for what is not there."""
+        scores = [f"{self.mean(measure):.3f}" if self.scores else "–" for measure in measures]
+        seconds = "–" if self.seconds is None else f"{self.seconds:.2f}"
+        memory = "–" if self.peak_bytes is None else f"{self.peak_bytes / 2**20:,.0f}"
+        return [self.method, *scores, seconds, memory]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; means and standard deviations of the scores."""
+        found: dict[str, Any] = {"method": self.method}
+        for measure, values in self.scores.items():
+            found |= {measure: float(np.mean(values)), f"{measure}_sd": float(np.std(values))}
+        memory = None if self.peak_bytes is None else round(self.peak_bytes / 2**20, 1)
+        found |= {"seconds": self.seconds, "peak_memory_MiB": memory, "chosen": self.chosen}
+        return found | {"warnings": list(self.warnings), "error": self.error}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare_methods` found; `print` shows a table.
+
+    task      "labels" or "links"
+    measures  names of the scores; results are sorted by the first
+    results   of all methods, the best first, those that failed last
+    controls  what is reached without vectors
+    """
+
+    task: str
+    measures: tuple[str, ...]
+    results: tuple[MethodResult, ...]
+    controls: tuple[MethodResult, ...]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Names of the columns, and a row for each method and control that has scores, the best first."""
+        columns = ["method", *map(measure_label, self.measures), "seconds", "peak MiB"]
+        scored = [result for result in self.results if result.scores]
+        return columns, [r.cells(self.measures) for r in self._ranked([*scored, *self.controls])]
+
+    def _ranked(self, results: Iterable[MethodResult]) -> list[MethodResult]:
+        return sorted(results, key=lambda r: -r.mean(self.measures[0]) if r.scores else float("inf"))
+
+    def __str__(self) -> str:
+        columns, rows = self.table()
+        widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+                 for row in (columns, *rows)]  # fmt: skip
+        failed = [f"{result.method}: {result.error}" for result in self.results if result.error]
+        return "\n".join([*lines, *failed])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        results = [result.to_dict() for result in self.results]
+        controls = [
+            {k: v for k, v in c.to_dict().items() if k in {"method", *c.scores}} for c in self.controls
+        ]
+        return {"task": self.task, "sorted_by": self.measures[0], "results": results, "controls": controls}
+
+
+def compare_methods(
+    graph: Any,
+    labels: Any = None,
+    *,
+    methods: Iterable[str] | Mapping[str, Any] | None = None,
+    dim: int = 128,
+    train_sizes: Iterable[float] = (0.1, 0.5),
+    n_repeats: int = 10,
+    test_share: float = 0.5,
+    random_state: int = 0,
+    n_threads: int | None = None,
+    progress: Callable[[MethodResult], Any] | None = None,
+) -> Comparison:
+    """Run methods on one graph, one after the other, and score their vectors alike.
+
+    With labels by `classify_nodes` (micro- and macro-F1); without by `split_links` and `score_links`: AUC and
+    average precision of hidden links. Every method runs in a fresh process: memory is its own, and one that
+    fails, or needs more memory than there is, leaves the others alone. Compiling is not timed.
+
+    Parameters
+    ----------
+    graph: whatever `fit` takes.
+    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label a node, or an indicator
+        matrix, in the order of the graph's nodes.
+    methods: names from METHODS, all by default; or estimators by a name of yours, made anew from their class
+        and `get_params()` and fitted to a graph whose nodes are 0, 1, ... A class of yours must be in a
+        module, not in a script, and its parameters plain: None, numbers, strings, lists or dicts of them (a
+        tuple arrives as a list).
+    dim, random_state, n_threads: of every method that goes by its name.
+    train_sizes, n_repeats: as in `classify_nodes`.
+    test_share: share of the edges that is hidden, where there are no labels.
+    progress: called with the MethodResult of each method as it finishes.
+
+    With labels, the number of clusters of GEMSEC and of communities of MNMF are the best of the KernelNE
+    paper's lists: in every split a fifth of the training nodes is left out of the fit and chooses.
+
+    Examples
+    --------
+    >>> from kernelne import compare_methods, load_dataset
+    >>> data = load_dataset("karate")
+    >>> found = compare_methods(data.graph, data.labels, methods=["ProNE"], dim=8, train_sizes=[0.5])
+    >>> found.results[0].method, found.results[0].mean("micro_f1_50") > 0.8
+    ('ProNE', True)
+    """
+    checked = as_graph(graph)
+    check_count("dim", dim)
+    check_count("n_threads", 1 if n_threads is None else n_threads)
+    settings = {"dim": dim, "random_state": check_seed(random_state), "n_threads": n_threads}
+    estimators = _estimators(methods, settings)
+    if labels is None:
+        controls, task = _link_task(checked, test_share, settings)
+    else:
+        controls, task = _label_task(checked, labels, train_sizes, n_repeats, settings)
+    results = []
+    for name, estimator in estimators.items():
+        choose = None if isinstance(methods, Mapping) else _choice(name, checked)
+        results.append(_run(name, Order(estimator, task, choose)))
+        if progress is not None:
+            progress(results[-1])
+    measures = tuple(controls[0].scores)
+    found = Comparison("links" if labels is None else "labels", measures, tuple(results), tuple(controls))
+    ranked = tuple(found._ranked(results)), tuple(found._ranked(controls))
+    return Comparison(found.task, measures, *ranked)
+
+
+def find_method(name: str) -> str:
+    """The name of a method as it is in METHODS, written in any case."""
+    known = {method.lower(): method for method in METHODS}
+    if str(name).lower() not in known:
+        raise ParameterError("methods", name, f"known are {', '.join(METHODS)}")
+    return known[str(name).lower()]
+
+
+def _estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """What is to be fitted, by name."""
+    if isinstance(methods, Mapping):
+        found = dict(methods)
+        for name, estimator in found.items():
+            describe_estimator(estimator, f"methods[{name!r}]")
+    else:
+        names = METHODS if methods is None else [methods] if isinstance(methods, str) else methods
+        found = {n: METHODS[n](**settings, progress=False) for n in map(find_method, names)}
+    if not found:
+        raise ParameterError("methods", methods, "give one at least")
+    return found
+
+
+def _choice(name: str, graph: Graph) -> tuple[str, tuple[int, ...]] | None:
+    """The parameter to choose and its values, no more than nodes but for the first."""
+    if name not in _CHOICES:
+        return None
+    parameter, values = _CHOICES[name]
+    return parameter, tuple(v for v in values if v <= graph.n_nodes or v == values[0])
+
+
+class _Prepared(NamedTuple):
+    controls: list[MethodResult]
+    task: LabelTask | LinkTask
+
+
+def _label_task(
+    graph: Graph, labels: Any, train_sizes: Iterable[float], n_repeats: int, settings: dict[str, Any]
+) -> _Prepared:
+    """The labels of the nodes that have some, and what is reached by guessing the frequent ones."""
+    rows = np.arange(graph.n_nodes)
+    labels = by_id(labels)
+    if isinstance(labels, Labels):
+        rows, labels = labels.for_nodes(graph.nodes)
+        if not len(rows):
+            raise InputError("labels: none of them are of nodes of this graph")
+    seed, n_threads = settings["random_state"], settings["n_threads"]
+    guessed = classify_nodes(
+        np.zeros((len(rows), 1)), labels, train_sizes=train_sizes, n_repeats=n_repeats, random_state=seed,
+        n_threads=n_threads,
+    )  # fmt: skip
+    truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
+    truth = encode_labels(truth, len(truth)) if truth.ndim == 1 else truth
+    task = LabelTask(graph, rows, truth, guessed.train_sizes, n_repeats, seed, n_threads)
+    return _Prepared([MethodResult("most frequent labels", task.named(guessed))], task)
+
+
+def _link_task(graph: Graph, test_share: float, settings: dict[str, Any]) -> _Prepared:
+    """A graph with links hidden, and what degrees and common neighbours tell of them."""
+    split = split_links(graph, test_share=test_share, random_state=settings["random_state"])
+    edges, others = (control_scores(split.graph, p) for p in (split.test_edges, split.test_non_edges))
+    controls = []
+    for name, shown in _CONTROLS.items():
+        found = rank_scores(edges[name], others[name])
+        scores = {"auc": [found.auc], "average_precision": [found.average_precision]}
+        controls.append(MethodResult(shown, scores))
+    return _Prepared(controls, LinkTask(split))
+
+
+def _run(name: str, order: Order) -> MethodResult:
+    """Carry out the order in a process that ends with this call, whatever happens."""
+    command = [sys.executable, "-P", "-c", _CHILD]
+    pipe = subprocess.PIPE
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors) as process:
+            try:
+                answer = _ask(process, order)
+            except BaseException:
+                process.kill()
+                raise
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        return MethodResult(name, error=_death(process.returncode, said))
+    found["warnings"] = tuple(found["warnings"])
+    return MethodResult(name, **found)
+
+
+def _ask(process: subprocess.Popen[bytes], order: Order) -> bytes:
+    """The answer of the process, empty if it died."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError):  # it has ended already; its exit code says more
+        paths = [path for path in sys.path if isinstance(path, str)]
+        process.stdin.write(json.dumps(paths).encode() + b"\n")
+        order.write(process.stdin)
+        process.stdin.flush()
+    # Its input stays open until it has answered: should we be killed, it sees the end of it and ends.
+    answer = process.stdout.read()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    return answer
+
+
+def _death(code: int, said: str) -> str:
+    """Why a process ended without an answer."""
+    if code < 0:
+        short = " (short of memory?)" if code == -9 else ""
+        return f"its process was ended by signal {-code}{short}"
+    last = said.strip().rpartition("\n")[2]
+    return f"its process ended with exit code {code}" + (f": {last}" if last else "")
+
+
+def draw_comparison(comparison: Comparison, path: Path, title: str = "", overwrite: bool = False) -> None:
+    """Bars of scores, seconds and memory as a .png or .svg, written whole or not at all."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise ParameterError("path", str(path), "must end in .png or .svg")
+    shown = [result for result in reversed(comparison.results) if result.scores]
+    figure = new_figure(11, 1.6 + 0.34 * len(shown))
+    axes = figure.subplots(1, 3, sharey=True, width_ratios=[2, 1, 1])
+    places = np.arange(len(shown))
+    measures = [name for name in comparison.measures if name.startswith(("micro", "auc"))]
+    height = 0.8 / len(measures)
+    for k, measure in enumerate(measures):
+        values = [result.mean(measure) for result in shown]
+        offset = 0.4 - height * (k + 0.5)
+        bars = axes[0].barh(places + offset, values, height, label=measure_label(measure), color=f"C{k}")
+        axes[0].bar_label(bars, fmt="%.3f", fontsize=7, padding=2)
+        best = max(control.mean(measure) for control in comparison.controls)
+        axes[0].axvline(best, color=f"C{k}", linestyle=":", label=f"{measure_label(measure)}, no vectors")
+    axes[0].set(yticks=places, yticklabels=[result.method for result in shown], xlim=(0, 1.1))
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    for panel, name, values in (
+        (axes[1], "seconds", [result.seconds or 0.0 for result in shown]),
+        (axes[2], "peak MiB", [(result.peak_bytes or 0) / 2**20 for result in shown]),
+    ):
+        bars = panel.barh(places, values, 0.6, color="0.6")
+        panel.bar_label(bars, fmt="%.3g" if name == "seconds" else "%.0f", fontsize=7, padding=2)
+        panel.set_xlabel(name)
+        panel.margins(x=0.25)
+    if shown and min(result.seconds or 0.0 for result in shown) > 0:
+        axes[1].set_xscale("log")
+    for panel in axes:
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title)
+    with atomic_output(path, overwrite) as temporary:
+        figure.savefig(temporary, format=kind, dpi=120)

@@ -1,0 +1,336 @@
+"""Embedding: the vectors of a graph's nodes, their ids and where they came from; saved and loaded."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json
+from kernelne.embedding.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
+from kernelne.errors import FileFormatError, InputError, MissingDependencyError
+from kernelne.graph.ids import find_rows, node_array, unknown_node
+from kernelne.io.embeddings import binary
+from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, known_format
+from kernelne.io.embeddings.text import write_node_lines
+from kernelne.io.files import PathLike, atomic_output, check_input, check_output
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Embedding:
+    """Vectors of nodes, looked up by node id: `embedding[id]`, `embedding[[id, id]]`, `id in embedding`.
+
+    vectors       (n, d) float32, finite; what most uses want
+    nodes         (n,) ids, all different: int64, or objects (str; any hashable in memory, but only
+                  integers and strings can be saved)
+    provenance    model, parameters, seed, graph fingerprint, versions: whatever JSON can hold
+    center        (n, d) float32 or None: the vectors of nodes as centres of walks
+    context       (n, d) float32 or None: the vectors of nodes as context; center and context may both have
+                  d / 2 columns instead, where the vectors are made of the two side by side
+    kernels       ((name, parameter), ...) or None
+    coefficients  (K,) float64 or None: the weight of each kernel
+
+    Other numeric arrays and lists are converted; arrays that are right already are kept, not copied.
+    """
+
+    vectors: Vectors
+    nodes: NDArray[Any]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    center: Vectors | None = None
+    context: Vectors | None = None
+    kernels: tuple[tuple[str, float], ...] | None = None
+    coefficients: NDArray[np.float64] | None = None
+    _lookup: dict[Any, int] | NDArray[np.int64] | None = field(init=False)
+    _indexes: dict[str, NeighbourIndex] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        vectors = finite_array("vectors", self.vectors, np.float32, 2)
+        if vectors.size == 0:
+            raise InputError(
+                f"vectors have shape {vectors.shape}: at least one row and one column are needed"
+            )
+        checked: dict[str, Any] = {"vectors": vectors, "nodes": node_array(self.nodes)}
+        if len(checked["nodes"]) != len(vectors):
+            raise InputError(f"{len(checked['nodes'])} node ids for {len(vectors)} vectors")
+        tables = {
+            name: vectors if given is self.vectors else finite_array(name, given, np.float32, 2)
+            for name in ("center", "context")
+            if (given := getattr(self, name)) is not None
+        }
+        halves = [table.shape for table in tables.values()] == 2 * [(len(vectors), vectors.shape[1] / 2)]
+        for name, array in tables.items():
+            if array.shape != vectors.shape and not halves:
+                raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
+            # Bits, not values: 0.0 equals -0.0 but is another number to give back.
+            same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
+            checked[name] = vectors if same else array
+        if self.kernels is not None:
+            checked["kernels"] = kernel_pairs(self.kernels)
+        if self.coefficients is not None:
+            checked["coefficients"] = finite_array("coefficients", self.coefficients, np.float64, 1)
+            if self.kernels is not None and len(checked["coefficients"]) != len(checked["kernels"]):
+                raise InputError(
+                    f"{len(checked['coefficients'])} coefficients for {len(checked['kernels'])} kernels"
+                )
+        checked["provenance"] = plain_json(self.provenance)
+        checked["_lookup"] = make_lookup(checked["nodes"])
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        """The number of columns of the vectors."""
+        return int(self.vectors.shape[1])
+
+    def __iter__(self) -> Iterator[Any]:
+        """Node ids in the order of the rows."""
+        return iter(self.nodes.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy:
+            return np.array(self.vectors, dtype=dtype)
+        return np.asarray(self.vectors, dtype=dtype)
+
+    def __contains__(self, node: object) -> bool:
+        try:
+            return bool(self.find([node])[0] >= 0)
+        except InputError:  # unhashable: cannot be an id
+            return False
+
+    def __getitem__(self, ids: Any) -> Vectors:
+        """The vector (d,) of one id, or the vectors (m, d) of a list or an array of m ids."""
+        rows: Vectors = self.vectors[self.index_of(ids)]
+        return rows
+
+    def index_of(self, ids: Any) -> Any:
+        """The row (int) of one id, or the rows (m,) int64 of a list or an array of m ids.
+
+        A tuple is one id, as it is in networkx. An id that is not there raises UnknownNodeError.
+        """
+        many = isinstance(ids, list) or (hasattr(ids, "__array__") and np.ndim(ids) > 0)
+        keys = node_array(ids if many else [ids])
+        rows = self.find(keys)
+        if (rows < 0).any():
+            node = keys.tolist()[int(np.argmax(rows < 0))]
+            raise unknown_node(f"no node {node!r} in this embedding", node, self.nodes)
+        return rows if many else int(rows[0])
+
+    def find(self, ids: Any) -> NDArray[np.int64]:
+        """The rows (m,) int64 of a list or an array of m ids, -1 for those that are not there."""
+        keys = node_array(ids)
+        if isinstance(self._lookup, dict):
+            return find_rows(self._lookup, keys.tolist())
+        rows = np.full(len(keys), -1, dtype=np.int64)
+        if keys.dtype == object:  # something among them is no integer of ours
+            fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
+            whole = np.fromiter(fits, bool, len(keys))
+            rows[whole] = self.find(keys[whole].astype(np.int64))
+            return rows
+        places = np.searchsorted(self.nodes, keys, sorter=self._lookup).clip(max=len(self) - 1)
+        candidates = places if self._lookup is None else self._lookup[places]
+        known = self.nodes[candidates] == keys
+        rows[known] = candidates[known]
+        return rows
+
+    def neighbours(self, query: Any, k: int = 10, *, exact: bool = False, metric: str = "cosine") -> Any:
+        """The k nearest nodes of a node or of a vector, the nearest first: a list of (id, score).
+
+        query   an id, whose node is not among its own neighbours, or an array (d,) of floats; or many: a list
+                or an array of ids, or an array (m, d), for which Neighbours come back: ids (m, k) and scores
+                (m, k) float64. `embedding.neighbours(embedding.nodes)` is those of all nodes
+        metric  "cosine": scores are similarities, from 1 down to -1, and 0 for vectors of zeros;
+                "euclidean": distances, from 0 up, what the kernels are functions of
+        exact   False: by the index, which may miss some, if `build_index` or `load_index` has brought one for
+                this metric; otherwise, and if True, by comparing with all vectors
+
+        Where fewer than k nodes are there, fewer come back; of equal scores the first row comes first.
+        """
+        index = None if exact else self._indexes.get(metric)
+        if hasattr(query, "__array__") and (np.ndim(query) == 2 or _is_vector(query)):
+            queries = finite_array("query", query, np.float32, np.ndim(query))
+            check_query(queries, self.dim)
+            many = queries.ndim == 2
+            rows, scores = nearest(self.vectors, k, metric, queries=np.atleast_2d(queries), index=index)
+        else:
+            own = self.index_of(query)
+            many = not isinstance(own, int)
+            rows, scores = nearest(self.vectors, k, metric, own=np.atleast_1d(own), index=index)
+        if many:
+            return Neighbours(self.nodes[rows], scores)
+        return list(zip(self.nodes[rows[0]].tolist(), scores[0].tolist(), strict=True))
+
+    def build_index(self, metric: str = "cosine", n_threads: int | None = None) -> None:
+        """Build an index that makes `neighbours` by this metric fast and approximate (kernelne[search]).
+
+        With several threads two builds differ a little. Build it anew after changing the vectors.
+        """
+        self._indexes[metric] = NeighbourIndex(self.vectors, metric, n_threads)
+
+    def save_index(self, path: PathLike, metric: str = "cosine", overwrite: bool = False) -> Path:
+        """Save the index, built if need be, beside the embedding's file `path`; the name of its own file."""
+        file = index_path(path, metric)
+        check_output(file, overwrite)
+        if metric not in self._indexes:
+            self.build_index(metric)
+        self._indexes[metric].save(file, overwrite)
+        return file
+
+    def load_index(self, path: PathLike, metric: str = "cosine") -> None:
+        """Load the index that `save_index` wrote beside the embedding's file `path`.
+
+        Raises FileNotFoundError if there is none, FileFormatError if it is damaged or of other vectors.
+        """
+        self._indexes[metric] = NeighbourIndex.load(index_path(path, metric), self.vectors, metric)
+
+    def __deepcopy__(self, memo: Any) -> Embedding:
+        # Nothing of it changes, and scikit-learn copies every parameter of every estimator it clones.
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_indexes": {}}  # an index can be built anew; a process pool needs none
+
+    def __repr__(self) -> str:
+        model = self.provenance.get("model")
+        return f"<Embedding of {len(self)} nodes in {self.dim} dimensions{f', {model}' if model else ''}>"
+
+    def save(self, path: PathLike, overwrite: bool = False) -> None:
+        """Save to `path`, in the format its suffix names; all or nothing, the old file stays until the end.
+
+        suffix         vectors  ids                 provenance  center, context  kernels, coefficients
+        .safetensors   yes      yes                 yes         yes              yes
+        .npz           yes      yes                 yes         yes              yes
+        .parquet       yes      yes                 yes         no               no
+        .csv           yes      as text             no          no               no
+        .emb, .txt     yes      as text, no spaces  no          no               no
+        .npy           yes      as text, beside     no          no               no
+
+        .npz          arrays without pickle; `numpy.load(path)["vectors"]` needs nothing of this package
+        .parquet      columns `id` and `vector` (a list of fixed size)
+        .csv          header `id,0,1,…`
+        .emb, .txt    the text format of word2vec, as gensim reads it
+        .npy          the vectors alone; the ids go to a second file `<path>.nodes.txt`, one a line
+
+        Every format gives back the vectors bit for bit. Ids saved as text come back as integers if all of
+        them are plain integers (`7`, `-7`; not `07`, `7.0`), and as strings otherwise.
+
+        Raises InputError if the file exists and `overwrite` is false, or if the format cannot hold the ids;
+        OutputError if the system refuses to write.
+        """
+        write = FORMATS[known_format(path)].write
+        check_ids(self.nodes, path)
+        saved = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        files = files_of(path)
+        with ExitStack() as stack:
+            # Left in reverse order: the ids are in place before the vectors that need them.
+            temporaries = [stack.enter_context(atomic_output(file, overwrite)) for file in files]
+            for temporary, content in zip(temporaries, (write, write_node_lines), strict=False):
+                with open(temporary, "wb") as stream:
+                    content(saved, stream)
+                    # Before any file is put in place, so that a full disk leaves an old pair as it was.
+                    stream.flush()
+                    os.fsync(stream.fileno())
+
+    @classmethod
+    def load(cls, path: PathLike) -> Embedding:
+        """Load what `save` wrote; the suffix tells the format, and nothing in the file is ever executed.
+
+        Raises FileNotFoundError if there is no such file, InputError if it cannot be read, FileFormatError if
+        it is not what it should be: cut short, damaged, of another kind, or with ids that repeat or values
+        that are not finite.
+        """
+        read = FORMATS[known_format(path)].read
+        if check_input(path) == 0:
+            raise FileFormatError(path, "the file is empty")
+        try:
+            return cls(**read(Path(path)))
+        except FileFormatError:
+            raise
+        except OSError as error:
+            # The contents, not the system: pyarrow reports damage without a number, and an archive that
+            # points before its own start makes for an invalid argument.
+            if error.errno not in (None, errno.EINVAL):
+                raise
+            raise _damaged(path, error) from error
+        except DAMAGE as error:
+            raise _damaged(path, error) from error
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table of the columns `id` and `vector` (a list of fixed size), as in a .parquet file."""
+        check_ids(self.nodes, "table.parquet")
+        return binary.to_table({item.name: getattr(self, item.name) for item in fields(self)})
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Embedding:
+        """What `to_arrow` made, or any table, of polars too, with the columns `id` and `vector`."""
+        return cls(**binary.from_table(Path("the table"), pa.table(table)))
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of the vectors, columns 0 … d - 1, its index the ids.
+
+        `Embedding(frame, frame.index)` takes it back.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingDependencyError("pandas", "graphs") from None
+        return pandas.DataFrame(self.vectors.copy(), index=pandas.Index(self.nodes.tolist(), name="id"))
+
+    def to_networkx(self, graph: Any, attribute: str = "vector") -> Any:
+        """A networkx graph whose nodes have their vector, a (d,) float32 array, as an attribute.
+
+        `graph` is one of networkx, of which this is a copy, or anything that `fit` takes. All its nodes must
+        be in the embedding.
+        """
+        if hasattr(graph, "nodes") and hasattr(graph, "add_nodes_from"):
+            made = graph.copy()
+        else:
+            from kernelne.graph import as_graph
+
+            made = as_graph(graph).to_networkx()
+        nodes = list(made.nodes)
+        for node, vector in zip(nodes, self[nodes], strict=True):
+            made.nodes[node][attribute] = vector
+        return made
+
+    def to_gensim(self) -> Any:
+        """Gensim's KeyedVectors; keys are the ids as strings.
+
+        `Embedding(keyed.vectors, keyed.index_to_key)` takes it back, with strings for ids.
+        """
+        try:
+            from gensim.models import KeyedVectors
+        except ImportError:
+            raise MissingDependencyError("gensim") from None
+        keyed = KeyedVectors(self.dim)
+        keyed.add_vectors(list(map(str, self.nodes.tolist())), self.vectors)
+        return keyed
+
+    def to_torch(self) -> Any:
+        """The vectors as a (n, d) float32 tensor of torch, a copy; row i belongs to `nodes[i]`."""
+        try:
+            import torch
+        except ImportError:
+            raise MissingDependencyError("torch", "gpu") from None
+        return torch.from_numpy(self.vectors.copy())
+
+
+def _is_vector(query: Any) -> bool:
+    return np.ndim(query) == 1 and np.asarray(query).dtype.kind == "f"
+
+
+def _damaged(path: PathLike, error: BaseException) -> FileFormatError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return FileFormatError(path, f"not a readable embedding: {reason}")

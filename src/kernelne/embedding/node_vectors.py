@@ -1,0 +1,99 @@
+"""NodeVectors: the vectors of nodes as a step of a scikit-learn pipeline."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelne.embedding import Embedding
+from kernelne.errors import InputError, ParameterError
+from kernelne.graph.ids import node_array
+
+
+class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns node ids into the rows of an embedding.
+
+    Parameters
+    ----------
+    embedding: an Embedding, or the path of one that was saved.
+    unknown: what becomes of an id that the embedding lacks: "error", or "zeros", a row of zeros.
+
+    X is ids, one a sample: a list, an array or a Series, or a table of one column.
+
+    Attributes
+    ----------
+    embedding_: the Embedding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelne import Embedding, NodeVectors
+    >>> embedding = Embedding([[1.0, 0.0], [0.0, 2.0]], ["ann", "bob"])
+    >>> NodeVectors(embedding, unknown="zeros").fit_transform(["bob", "eve"])
+    array([[0., 2.], [0., 0.]], dtype=float32)
+    """
+
+    def __init__(self, embedding: Any, *, unknown: str = "error") -> None:
+        self.embedding = embedding
+        self.unknown = unknown
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Take in the embedding. X and y are not looked at: nothing is learned from them."""
+        if self.unknown not in ("error", "zeros"):
+            raise ParameterError("unknown", self.unknown, 'must be "error" or "zeros"')
+        if isinstance(self.embedding, str | os.PathLike):
+            self.embedding_ = Embedding.load(self.embedding)
+        elif isinstance(self.embedding, Embedding):
+            self.embedding_ = self.embedding
+        else:
+            raise ParameterError("embedding", self.embedding, "must be an Embedding or the path of one")
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """The vectors (m, dim) float32 of m ids."""
+        check_is_fitted(self, "embedding_")
+        ids = _ids(X, self.embedding_.nodes)
+        if self.unknown == "error":
+            return self.embedding_[ids]
+        rows = self.embedding_.find(ids)
+        found: NDArray[np.float32] = self.embedding_.vectors[rows]
+        found[rows < 0] = 0.0
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.dim
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False  # but for one column
+        tags.input_tags.string = True
+        return tags
+
+
+def _ids(X: Any, nodes: NDArray[Any]) -> NDArray[Any]:
+    """Ids (m,) of a list, an array or a Series, or of a table of one column, of the kind that `nodes` are."""
+    if isinstance(X, list) and X and all(isinstance(row, list) and len(row) == 1 for row in X):
+        X = [row[0] for row in X]
+    if hasattr(X, "__array__") and np.ndim(X) == 2:
+        table = np.asarray(X)
+        if table.shape[1] != 1:
+            raise InputError(f"X: shape {table.shape}: give node ids, one a sample, not their vectors")
+        X = table[:, 0]
+    if nodes.dtype != object and hasattr(X, "__array__") and np.asarray(X).dtype.kind == "f":
+        # As a column of integers becomes when a value is missing somewhere.
+        given = np.asarray(X)
+        if (odd := np.flatnonzero(~(given == np.floor(given)))).size:
+            raise InputError(f"X[{odd[0]}] is {given[odd[0]]}, and the embedding's ids are integers")
+        X = given.astype(np.int64)
+    ids = node_array(X)
+    if len(ids) and isinstance(ids[0], str) != isinstance(nodes[0], str):
+        kinds = f"ids such as {nodes.tolist()[0]!r}, and X such as {ids.tolist()[0]!r}"
+        raise InputError(f"X: the embedding has {kinds}: give both as one kind")
+    return ids

@@ -1,0 +1,87 @@
+"""From columns of edges to a CSR adjacency: weights checked, repeated edges merged, rows sorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne.errors import InputError, warn
+from kernelne.graph.csr import by_target, merge, mirror, transpose
+
+GOOD_WEIGHTS = "weights must be finite and not negative"
+
+
+def check_weights(weights: Any, n_edges: int) -> NDArray[np.float64]:
+    values = np.asarray(weights)
+    if values.ndim != 1 or (len(values) and values.dtype.kind not in "biuf"):
+        raise InputError("weights must be a list or array of numbers, one for each edge")
+    if len(values) != n_edges:
+        raise InputError(f"weights has {len(values)} values for {n_edges} edges")
+    return values.astype(np.float64, copy=False)
+
+
+def bad_weight(weights: NDArray[Any]) -> int | None:
+    """The position of the first weight that is no weight."""
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    return int(bad[0]) if len(bad) else None
+
+
+def assemble(
+    nodes: NDArray[Any],
+    codes: list[NDArray[Any]],
+    weights: NDArray[np.float64] | None,
+    directed: bool,
+    drop_self_loops: bool,
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None, int]:
+    """The graph of edges between rows; `codes` is [sources, targets] and is emptied."""
+    targets, sources = codes.pop(), codes.pop()
+    keep = sources != targets if drop_self_loops else None
+    if weights is not None:
+        if (bad := bad_weight(weights)) is not None:
+            raise InputError(f"weights[{bad}] is {weights[bad]}: {GOOD_WEIGHTS}")
+        n_zero = int(len(weights) - np.count_nonzero(weights))
+        if n_zero:
+            warn(f"edges of weight zero dropped: {n_zero}; their end nodes stay")
+            keep = weights > 0 if keep is None else keep & (weights > 0)
+    if keep is not None:
+        sources, targets = sources[keep], targets[keep]
+        weights = None if weights is None else weights[keep]
+    # Two transpositions sort the rows by counting, without comparisons.
+    values = np.empty(0) if weights is None else weights
+    offsets, neighbours, values = by_target(sources, targets, values, len(nodes), not directed)
+    del sources, targets, keep
+    offsets, neighbours, values = transpose(offsets, neighbours, values)
+    size = merge(offsets, neighbours, values)
+    n_merged = len(neighbours) - int(size)
+    if weights is None:
+        merged = np.empty(0, np.float32)
+    else:
+        merged = to_float32(values[:size], offsets, neighbours, nodes)
+    del values
+    if not directed:
+        offsets, neighbours, merged = mirror(offsets, neighbours, merged)
+    elif size < len(neighbours):
+        neighbours = neighbours[:size].copy()
+    return offsets, neighbours, None if weights is None else merged, n_merged
+
+
+def entry(offsets: NDArray[Any], neighbours: NDArray[Any], position: int) -> tuple[int, int]:
+    """Row and column of an entry of a CSR matrix."""
+    return int(np.searchsorted(offsets, position, side="right")) - 1, int(neighbours[position])
+
+
+def to_float32(
+    values: NDArray[Any], offsets: NDArray[np.int64], neighbours: NDArray[Any], nodes: NDArray[Any]
+) -> NDArray[np.float32]:
+    with np.errstate(over="ignore", under="ignore"):
+        weights = values.astype(np.float32)
+    bad = np.flatnonzero(np.isinf(weights) | (weights == 0))
+    if len(bad):
+        row, column = entry(offsets, neighbours, int(bad[0]))
+        raise InputError(
+            f"edge ({nodes[row]}, {nodes[column]}): its weight {values[bad[0]]} is outside float32: "
+            "rescale the weights"
+        )
+    return weights

@@ -1,0 +1,376 @@
+"""Graph: frozen CSR adjacency, weights, and node ids in a stated order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from kernelne.errors import InputError, MissingDependencyError
+from kernelne.graph.adapters import (
+    Rows,
+    choose_columns,
+    is_table,
+    read_networkx,
+    reader_of,
+    table_columns,
+    weight_column,
+)
+from kernelne.graph.build import GOOD_WEIGHTS, assemble, bad_weight, check_weights, entry, to_float32
+from kernelne.graph.csr import count_loops
+from kernelne.graph.ids import (
+    check_same_kind,
+    code_dtype,
+    encode_columns,
+    id_column,
+    node_array,
+    read_ids,
+    rows_of,
+)
+
+_ACCEPTED = (
+    "a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a table of "
+    "edges (pandas, polars, pyarrow), or edges of shape (m, 2) or (m, 3)"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """A graph that never changes: row i of every embedding of it is the node `nodes[i]`.
+
+    Build one with a `from_` method, `as_graph` or `read_graph`: the constructor trusts its arrays, and makes
+    them read-only. An undirected edge stands in the rows of both its ends, a self-loop once in its row.
+
+    Attributes
+    ----------
+    offsets: (n_nodes + 1,) int64; row i is `neighbours[offsets[i]:offsets[i + 1]]`.
+    neighbours: (n_entries,) int32 (int64 beyond 2**31 - 1 nodes), ascending and unique within a row.
+    weights: (n_entries,) float32 above zero, aligned with `neighbours`; None when unweighted.
+    directed: whether an entry in row i is an arc that leaves i.
+    nodes: (n_nodes,) ids, all different: int64, or objects (str; any hashable when networkx had others).
+    n_merged: how many of the edges given were repetitions, merged into others; 0 for those of a matrix.
+    """
+
+    offsets: NDArray[np.int64]
+    neighbours: NDArray[Any]
+    weights: NDArray[np.float32] | None
+    directed: bool
+    nodes: NDArray[Any]
+    n_merged: int = 0
+
+    def __post_init__(self) -> None:
+        for array in (self.offsets, self.neighbours, self.weights, self.nodes):
+            if array is not None:
+                array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickle forgets that an array is read-only; the constructor puts it back.
+        return Graph, (
+            self.offsets, self.neighbours, self.weights, self.directed, self.nodes, self.n_merged,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        weighted = "unweighted" if self.weights is None else "weighted"
+        return f"<Graph: {self.n_nodes:,} nodes, {self.n_edges:,} edges, {kind}, {weighted}>"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, isolated ones included."""
+        return len(self.nodes)
+
+    @cached_property
+    def n_edges(self) -> int:
+        """Number of edges, each once (directed: of arcs); a self-loop counts once."""
+        if self.directed:
+            return len(self.neighbours)
+        return int(len(self.neighbours) + count_loops(self.offsets, self.neighbours)) // 2
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """(n_nodes,) int64 row lengths; a self-loop counts once."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex digest of all that makes the graph: direction, adjacency, weights, ids and their order."""
+        digest = hashlib.blake2b(digest_size=20)
+        ids = id_column(self.nodes)
+        kind = "hashable" if ids is None else str(ids.type)
+        digest.update(f"{self.directed} {self.weights is not None} {self.n_nodes} {kind}|".encode())
+        digest.update(self.offsets.data)
+        digest.update(self.neighbours.data)
+        if self.weights is not None:
+            digest.update(self.weights.data)
+        if ids is None:
+            digest.update("\0".join(map(repr, self.nodes)).encode("utf-8", "surrogatepass"))
+        else:
+            for buffer in ids.buffers()[1:]:
+                digest.update(buffer)
+        return digest.hexdigest()
+
+    def index_of(self, ids: Any) -> NDArray[np.int64]:
+        """Rows of `ids`, as (len(ids),) int64; each call costs O(n_nodes), so ask for many ids at once.
+
+        An id that is not there raises UnknownNodeError.
+        """
+        return rows_of(ids, self.nodes)
+
+    @classmethod
+    def from_edges(
+        cls,
+        sources: Any,
+        targets: Any,
+        weights: Any = None,
+        nodes: Any = None,
+        directed: bool = False,
+        drop_self_loops: bool = False,
+    ) -> Graph:
+        """A graph from aligned columns: `sources[i]`, `targets[i]` and, if given, `weights[i]` are edge i.
+
+        Ids are all ints (int64) or all strs, in lists, NumPy or pyarrow arrays. The order of nodes: those in
+        `nodes`, as given, then all others sorted (ints ascending, strings by code point). Ids that stand only
+        in `nodes` are isolated nodes. Repeated edges merge and their weights add; in an undirected graph
+        (u, v) and (v, u) are one edge. An edge of weight zero is dropped with a warning; its end nodes stay.
+
+        >>> Graph.from_edges([1, 2, 2], [2, 3, 1], nodes=[7])
+        <Graph: 4 nodes, 2 edges, undirected, unweighted>
+        """
+        columns = {
+            "nodes": read_ids([] if nodes is None else nodes, "nodes"),
+            "sources": read_ids(sources, "sources"),
+            "targets": read_ids(targets, "targets"),
+        }
+        return graph_from_columns(columns, weights, directed, drop_self_loops)
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: Any, nodes: Any = None, directed: bool | None = None, drop_self_loops: bool = False
+    ) -> Graph:
+        """A graph from a square adjacency matrix, SciPy sparse or dense: entry (i, j) is the weight of i → j.
+
+        `directed=None` takes a symmetric matrix as undirected, any other as directed. A zero is no edge; when
+        all other entries are 1 the graph is unweighted. `nodes` names the rows (default 0, 1, ...).
+        """
+        shape = np.shape(matrix)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise InputError(f"an adjacency matrix must be square; this one has shape {shape}")
+        n = int(shape[0])
+        csr = scipy.sparse.csr_array(matrix, copy=True)
+        if csr.dtype.kind not in "biuf":
+            raise InputError(f"an adjacency matrix must hold real numbers, not {csr.dtype}")
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        if (bad := bad_weight(csr.data)) is not None:
+            row, column = entry(csr.indptr, csr.indices, bad)
+            raise InputError(f"entry ({row}, {column}) is {csr.data[bad]}: {GOOD_WEIGHTS}")
+        if directed is not True:
+            mirrored = csr.T.tocsr()
+            symmetric = all(
+                np.array_equal(getattr(csr, part), getattr(mirrored, part))
+                for part in ("indptr", "indices", "data")
+            )
+            del mirrored
+            if directed is False and not symmetric:
+                raise InputError(
+                    "the matrix is not symmetric: pass directed=True, or add its transpose to it"
+                )
+            directed = not symmetric
+        ids = _read_nodes(nodes, n)
+        offsets = csr.indptr.astype(np.int64)
+        neighbours = csr.indices.astype(code_dtype(n), copy=False)
+        values = csr.data
+        if drop_self_loops:
+            rows = np.repeat(np.arange(n, dtype=neighbours.dtype), np.diff(offsets))
+            keep = rows != neighbours
+            np.cumsum(np.bincount(rows[keep], minlength=n), out=offsets[1:])
+            neighbours, values = neighbours[keep], values[keep]
+        weights = None if (values == 1).all() else to_float32(values, offsets, neighbours, ids)
+        return cls(offsets, neighbours, weights, directed, ids)
+
+    @classmethod
+    def from_networkx(cls, g: Any, weight: str = "weight") -> Graph:
+        """A graph from a networkx (multi)graph, its nodes in the order of `g.nodes`.
+
+        Edges without the attribute `weight` count 1; when no edge has it the graph is unweighted. Parallel
+        edges merge and their weights add.
+        """
+        return _from_rows(read_networkx(g, weight))
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        source: Any = None,
+        target: Any = None,
+        weight: Any = None,
+        nodes: Any = None,
+        directed: bool = False,
+        drop_self_loops: bool = False,
+    ) -> Graph:
+        """A graph from a table of edges: of pandas, polars or pyarrow, a dict, or whatever Arrow can read.
+
+        `source` and `target` name the columns of the edges' ends. Without them it is a usual pair of names
+        that is there (source and target, src and dst, from and to, u and v …, in any case), else the first
+        two columns. `weight` names the column of weights. Without it that is the column called weight, else
+        the third of three columns; False: there are none. The rest is as in `from_edges`.
+
+        >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
+        <Graph: 3 nodes, 2 edges, directed, weighted>
+        """
+        names, column = table_columns(table)
+        source, target, weight = choose_columns(names, source, target, weight)
+        columns = {
+            "nodes": read_ids([] if nodes is None else nodes, "nodes"),
+            "sources": read_ids(column(source), f"the column {source!r}"),
+            "targets": read_ids(column(target), f"the column {target!r}"),
+        }
+        weights = None if weight is None else weight_column(column(weight), weight)
+        return graph_from_columns(columns, weights, directed, drop_self_loops)
+
+    def to_arrow(self) -> Any:
+        """The edges as a pyarrow Table of the columns source, target and, if there are weights, weight.
+
+        Each edge is there once. `Graph.from_table(table, nodes=graph.nodes, directed=graph.directed)` gives
+        the same graph back.
+        """
+        from kernelne.graph.edges import edge_table
+
+        return edge_table(self)
+
+    def to_pandas(self) -> Any:
+        """The edges as a pandas DataFrame; see `to_arrow`."""
+        try:
+            import pandas  # noqa: F401  (pyarrow would fail without a hint)
+        except ImportError:
+            raise MissingDependencyError("pandas", "graphs") from None
+        return self.to_arrow().to_pandas()
+
+    def to_networkx(self) -> Any:
+        """The graph as a networkx Graph or DiGraph, weights in the attribute `weight`."""
+        try:
+            import networkx
+        except ImportError:
+            raise MissingDependencyError("networkx", "graphs") from None
+        g = networkx.DiGraph() if self.directed else networkx.Graph()
+        g.add_nodes_from(self.nodes.tolist())
+        sources = np.repeat(np.arange(self.n_nodes), self.degrees)
+        once = np.full(len(sources), True) if self.directed else sources <= self.neighbours
+        ends = [self.nodes[rows[once]].tolist() for rows in (sources, self.neighbours)]
+        if self.weights is None:
+            g.add_edges_from(zip(*ends, strict=True))
+        else:
+            g.add_weighted_edges_from(zip(*ends, self.weights[once].tolist(), strict=True))
+        return g
+
+    def to_scipy(self) -> Any:
+        """The adjacency matrix as a (n_nodes, n_nodes) float32 csr_array, sharing memory where it can."""
+        data = np.ones(len(self.neighbours), np.float32) if self.weights is None else self.weights
+        return scipy.sparse.csr_array(
+            (data, self.neighbours, self.offsets), shape=(self.n_nodes,) * 2, copy=False
+        )
+
+
+def as_graph(obj: Any) -> Graph:
+    """`obj` as a Graph.
+
+    It is a Graph, a SciPy sparse matrix, a graph of networkx, igraph (ids are the attribute `name`, else 0 …
+    n - 1), rustworkx (the payloads of nodes if these are all strings or all integers and differ, else their
+    indices) or torch_geometric (0 … n - 1; undirected if every edge is there both ways), a table of edges
+    (see `Graph.from_table`), or an array or a list of edges, where each row is (source, target) or (source,
+    target, weight). Tables, arrays and lists are taken as undirected.
+    """
+    if isinstance(obj, Graph):
+        return obj
+    if isinstance(obj, str | os.PathLike):
+        raise InputError(
+            f"{os.fspath(obj)!r} is a path: read_graph(path) reads a file; accepted here is {_ACCEPTED}"
+        )
+    if scipy.sparse.issparse(obj):
+        return Graph.from_scipy(obj)
+    if (read := reader_of(obj)) is not None:
+        return _from_rows(read(obj))
+    if is_table(obj):
+        return Graph.from_table(obj)
+    if isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.shape[1] in (2, 3):
+        ids, weights = obj[:, :2], obj[:, 2] if obj.shape[1] == 3 else None
+        if (
+            obj.shape == (3, 3)
+            and obj.dtype.kind in "bif"
+            and not (obj - obj.T).any()
+            and not np.diag(obj).any()
+        ):
+            raise InputError(
+                "a symmetric array of shape (3, 3) may be three weighted edges or a matrix of three nodes: "
+                "pass Graph.from_edges(...), or scipy.sparse.csr_array(array)"
+            )
+        if weights is not None and obj.dtype == object:
+            weights = weights.tolist()
+        # One float array for ids and weights is common: take the ids where they are exact integers.
+        if weights is not None and obj.dtype.kind == "f":
+            if not (np.isfinite(ids) & (np.abs(ids) < 2**53) & (ids == np.floor(ids))).all():
+                raise InputError("the first two columns are node ids and must be whole numbers below 2**53")
+            ids = ids.astype(np.int64)
+        return Graph.from_edges(ids[:, 0], ids[:, 1], weights)
+    if isinstance(obj, list | tuple):
+        try:
+            columns = list(zip(*obj, strict=True))
+        except (TypeError, ValueError):
+            columns = [()]
+        if not obj or len(columns) in (2, 3):
+            return Graph.from_edges(*(columns or ([], [])))
+    shape = f" of shape {obj.shape}" if isinstance(obj, np.ndarray) else ""
+    raise InputError(f"cannot make a graph of a {type(obj).__name__}{shape}: accepted is {_ACCEPTED}")
+
+
+def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, drop_self_loops: bool) -> Graph:
+    """The graph of the columns `nodes`, `sources` and `targets`, in this order, as `read_ids` returns them.
+
+    `columns` is emptied, so that a caller with no other reference frees them before the adjacency is built.
+    """
+    check_same_kind(columns)
+    n_sources, n_targets = len(columns["sources"]), len(columns["targets"])
+    if n_sources != n_targets:
+        raise InputError(f"sources and targets differ in length: {n_sources} and {n_targets}")
+    if not any(map(len, columns.values())):
+        raise InputError("the graph has no nodes: give edges, or nodes=")
+    checked = None if weights is None else check_weights(weights, n_sources)
+    del weights
+    values = list(columns.values())
+    columns.clear()
+    nodes, codes = encode_columns(values)
+    return _from_codes(nodes, codes, checked, directed, drop_self_loops)
+
+
+def _read_nodes(nodes: Any, n: int) -> NDArray[Any]:
+    """Ids given for the n rows of a matrix."""
+    if n == 0:
+        raise InputError("the graph has no nodes: the matrix is empty")
+    if nodes is None:
+        return np.arange(n)
+    column = read_ids(nodes, "nodes")
+    if len(column) != n:
+        raise InputError(f"nodes has {len(column)} ids for a matrix of {n} rows")
+    return encode_columns([column, column.slice(n), column.slice(n)])[0]
+
+
+def _from_rows(rows: Rows) -> Graph:
+    if not len(rows.ids):
+        raise InputError("the graph has no nodes: nothing to embed")
+    dtype = code_dtype(len(rows.ids))
+    codes = [rows.sources.astype(dtype, copy=False), rows.targets.astype(dtype, copy=False)]
+    return _from_codes(node_array(rows.ids), codes, rows.weights, rows.directed, False)
+
+
+def _from_codes(
+    nodes: NDArray[Any], codes: list[NDArray[Any]], weights: Any, directed: bool, drop_self_loops: bool
+) -> Graph:
+    """The graph of edges between rows of `nodes`; `codes` is [sources, targets] and is emptied."""
+    offsets, neighbours, merged, n_merged = assemble(nodes, codes, weights, directed, drop_self_loops)
+    return Graph(offsets, neighbours, merged, directed, nodes, n_merged)

@@ -1,0 +1,1 @@
+"""Embedding files; `registry` lists the formats."""

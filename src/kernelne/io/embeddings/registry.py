@@ -1,0 +1,116 @@
+"""The file formats of an embedding, one writer and one reader each.
+
+A writer gets the fields of an embedding and an open binary file; a reader gets a path and returns the fields,
+the keyword arguments of `Embedding`. Everything is written through Python's own files, because other writers
+(safetensors) make and rename files themselves, and report a full disk in ways of their own. No reader
+believes a declared size before it has compared it with the size of the file, and none of them unpickles.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+import safetensors
+from numpy.typing import NDArray
+
+from kernelne.errors import InputError
+from kernelne.io.embeddings import binary, text
+from kernelne.io.embeddings.text import Fields, nodes_file
+from kernelne.io.files import PathLike, check_output
+
+# What the libraries below raise on a damaged file, next to OSError.
+DAMAGE = (
+    ValueError,  # and with it UnicodeError, json.JSONDecodeError, pyarrow.ArrowInvalid, InputError
+    KeyError,
+    OverflowError,
+    EOFError,
+    RuntimeError,  # an encrypted archive, JSON nested too deeply, a compression that is not there
+    zipfile.BadZipFile,
+    pa.ArrowException,
+    safetensors.SafetensorError,
+)
+
+
+class EmbeddingFormat(NamedTuple):
+    """How to write and to read a format, a pattern found in the strings that it cannot hold as ids, and
+    whether it holds the provenance, and all the other fields.
+    """
+
+    write: Callable[[Fields, BinaryIO], None]
+    read: Callable[[Path], Fields]
+    refused_ids: str | None = None
+    holds_provenance: bool = False
+    holds_all: bool = False
+
+
+_WORD2VEC = EmbeddingFormat(text.write_word2vec, text.read_word2vec, r"\s|^$")
+
+FORMATS = {
+    ".safetensors": EmbeddingFormat(binary.write_safetensors, binary.read_safetensors, None, True, True),
+    ".npz": EmbeddingFormat(binary.write_npz, binary.read_npz, None, True, True),
+    ".parquet": EmbeddingFormat(binary.write_parquet, binary.read_parquet, None, True),
+    ".npy": EmbeddingFormat(binary.write_npy, binary.read_npy, r"[\r\n]|^\ufeff"),
+    ".csv": EmbeddingFormat(text.write_csv, text.read_csv),
+    ".emb": _WORD2VEC,
+    ".txt": _WORD2VEC,
+}
+
+
+def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
+    """Raise InputError if the format of `path` cannot give the ids back."""
+    if ids.dtype != object:
+        return
+    nodes = ids.tolist()
+    others = [node for node in nodes if type(node) is not str]
+    if others:
+        raise InputError(
+            f"only ids that are strings or 64-bit integers can be saved, found {others[0]!r}: "
+            "make an Embedding with nodes=[str(node) for node in nodes]"
+        )
+    suffix = Path(path).suffix.lower()
+    refused = FORMATS[suffix].refused_ids
+    bad = next((node for node in nodes if refused and re.search(refused, node)), None)
+    if bad is not None:
+        raise InputError(
+            f"{suffix} cannot hold the id {bad!r} (white space, or empty): use .safetensors, .parquet or .csv"
+        )
+    surrogate = next((node for node in nodes if re.search("[\ud800-\udfff]", node)), None)
+    if surrogate is not None:
+        raise InputError(f"the id {surrogate!r} has no UTF-8 form: replace its surrogates")
+
+
+def known_format(path: PathLike) -> str:
+    """Return the suffix of `path` in lower case; raise InputError if no format goes by it."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(
+            f"{os.fspath(path)}: unknown suffix {suffix!r}, an embedding is one of {', '.join(FORMATS)}"
+        )
+    return suffix
+
+
+def check_save(path: PathLike, overwrite: bool = False) -> None:
+    """Raise now what `Embedding.save` would raise for this path, whatever the embedding."""
+    known_format(path)
+    for file in files_of(path):
+        check_output(file, overwrite)
+
+
+def lost_in(embedding: Any, path: PathLike) -> list[str]:
+    """The fields that `Embedding.save` would leave out in the format of `path`."""
+    format = FORMATS[known_format(path)]
+    tables = [] if format.holds_all else ["center", "context", "kernels", "coefficients"]
+    lost = [name for name in tables if getattr(embedding, name) is not None]
+    return lost + ["provenance"] * bool(embedding.provenance and not format.holds_provenance)
+
+
+def files_of(path: PathLike) -> list[Path]:
+    """The files that `save` writes for this path."""
+    file = Path(path)
+    return [file, nodes_file(file)] if known_format(path) == ".npy" else [file]

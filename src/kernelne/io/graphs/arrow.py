@@ -1,0 +1,106 @@
+"""Edge tables as Parquet, Arrow and Feather files.
+
+A file of ours says in its metadata whether the graph is directed. Where nodes without edges, or another order
+of nodes than the sorted one, are to be kept, all nodes come first, in rows that have no target.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kernelne.errors import FileFormatError
+from kernelne.graph.adapters import arrow_columns, choose_columns, weight_column
+from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
+from kernelne.graph.ids import read_ids
+from kernelne.graph.ops import isolated_nodes
+from kernelne.io.files import check_input
+from kernelne.io.graphs.parts import EdgeColumns, Options
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
+
+
+def _read(path: str, table: Any, options: Options) -> EdgeColumns:
+    metadata = (table.schema.metadata or {}).get(ARROW_KEY)
+    try:
+        told = {} if metadata is None else json.loads(metadata)
+        directed, n_rows = told.get("directed"), told.get("node_rows", 0)
+        if directed not in (None, True, False) or type(n_rows) is not int or not 0 <= n_rows <= len(table):
+            raise ValueError(f"{ARROW_KEY.decode()} is {metadata!r}")
+        asked = False if options.weighted is False else None
+        source, target, weight = choose_columns(arrow_columns(table), weight=asked)
+        nodes = read_ids(table[source].slice(0, n_rows), "nodes") if n_rows else None
+        if n_rows and table[target].slice(0, n_rows).null_count < n_rows:
+            raise ValueError(f"the first {n_rows} rows should list nodes and have no target")
+        edges = table.slice(n_rows)
+        sources, targets = read_ids(edges[source], source), read_ids(edges[target], target)
+        weights = None if weight is None else weight_column(edges[weight], weight)
+    except (ValueError, AttributeError, RecursionError) as error:  # and with it InputError
+        raise FileFormatError(path, str(error)) from None
+    return EdgeColumns(nodes, sources, targets, weights, directed)
+
+
+def read_parquet(path: str, options: Options) -> EdgeColumns:
+    """Read a table of edges."""
+    import pyarrow.parquet as pq
+
+    return _open(path, lambda file: pq.ParquetFile(file).read(), options)
+
+
+def read_ipc(path: str, options: Options) -> EdgeColumns:
+    """Read a table of edges from an Arrow file, which Feather is, or an Arrow stream."""
+
+    def table(file: BinaryIO) -> Any:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).read_all()
+
+    return _open(path, table, options)
+
+
+def _open(path: str, load: Any, options: Options) -> EdgeColumns:
+    if check_input(path) == 0:
+        raise FileFormatError(path, "the file is empty")
+    with open(path, "rb") as file:  # by Python: pyarrow takes no name that is not UTF-8
+        try:
+            table = load(file)
+            table.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise FileFormatError(path, f"not a readable table: {reason}") from None
+    return _read(path, table, options)
+
+
+def _whole_table(graph: Graph) -> Any:
+    """The table of edges, after all nodes where these could not be told from it."""
+    edges, ids = edge_table(graph), writable_ids(graph)
+    order = pc.sort_indices(ids).to_numpy()
+    if (order == np.arange(graph.n_nodes)).all() and not isolated_nodes(graph).any():
+        return edges
+    rows = pa.table(
+        {"source": ids} | {name: pa.nulls(len(ids), edges[name].type) for name in edges.column_names[1:]}
+    )
+    told = {"directed": graph.directed, "node_rows": len(ids)}
+    return pa.concat_tables([rows, edges.replace_schema_metadata()]).replace_schema_metadata(
+        {ARROW_KEY: json.dumps(told)}
+    )
+
+
+def write_parquet(graph: Graph, out: BinaryIO) -> None:
+    """Write the table of edges."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(_whole_table(graph), out, compression="zstd")
+
+
+def write_ipc(graph: Graph, out: BinaryIO) -> None:
+    """Write the table of edges as an Arrow file, version 2 of Feather."""
+    table = _whole_table(graph)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(out, table.schema, options=options) as writer:
+        writer.write_table(table)

@@ -1,0 +1,136 @@
+"""What the readers and writers of graph files share: the edges of a file, and edges as blocks of text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html.entities import name2codepoint
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kernelne.errors import FileFormatError, InputError
+from kernelne.graph.ids import plain_integers
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
+
+_BELIEVED = 10_000_000  # nodes
+EMPTY = pa.scalar("", pa.large_string())
+_ENTITY = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z0-9]+));")
+GOOD_WEIGHT = "expected a weight, a finite number not below zero"
+
+
+class EdgeColumns(NamedTuple):
+    """What a file holds.
+
+    nodes, sources, targets: columns of ids as `read_ids` returns them; the nodes in their order, or None
+    weights: (m,) float64, or None
+    directed: whether edges are arcs; None where the file does not tell
+    """
+
+    nodes: Any
+    sources: Any
+    targets: Any
+    weights: NDArray[np.float64] | None
+    directed: bool | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read, as `read_graph` was told."""
+
+    directed: bool | None = None
+    header: bool | None = None
+    weighted: bool | None = None
+    nodes: Any = None
+    separator: str | None = None
+    skip_bad: bool = False
+
+
+def check_declared(path: str, n_nodes: int, size: int, line: int | None) -> None:
+    """FileFormatError if a file declares far more nodes than its `size`, in bytes or entries, makes likely.
+
+    Nodes without edges take no room in some formats; a few bytes must not ask for all memory there is.
+    """
+    if n_nodes > max(_BELIEVED, 1000 * size):
+        told = f"{n_nodes} nodes are declared, and next to nothing is said of them: is the number right?"
+        raise FileFormatError(path, told, line=line)
+
+
+def column(values: Any) -> Any:
+    """An array of ids as `read_ids` returns it."""
+    return pa.chunked_array([values]) if len(values) else pa.chunked_array([], pa.null())
+
+
+def take(names: Any, rows: NDArray[Any]) -> Any:
+    """The column of the ids `names`, an array, in these rows."""
+    return column(names.take(pa.array(rows)))
+
+
+def are_numbered(graph: Graph) -> bool:
+    """Whether the ids are 0, 1, …, n - 1 in this order, as those of a matrix are."""
+    return graph.nodes.dtype != object and bool((graph.nodes == np.arange(graph.n_nodes)).all())
+
+
+def look_like_integers(ids: Any) -> bool:
+    """Whether the ids are strings that would be read as integers where there are no quotes."""
+    return pa.types.is_large_string(ids.type) and plain_integers(ids) is not None
+
+
+def refuse_ids(ids: Any, pattern: str, what: str) -> None:
+    """InputError if a string id holds what a format cannot; `pattern` is a regular expression."""
+    if pa.types.is_integer(ids.type):
+        return
+    refused = ids.filter(pc.match_substring_regex(ids, pattern))
+    if len(refused):
+        raise InputError(f"the id {refused[0].as_py()!r} {what}")
+
+
+def join(*parts: Any) -> Any:
+    """Texts made of parts side by side: arrays and, the same in each, strings; a large_string array."""
+    scalars = [pa.scalar(part, pa.large_string()) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*scalars, EMPTY)
+
+
+def join_lists(offsets: NDArray[np.int64], words: Any, between: str = " ") -> Any:
+    """Words `offsets[i]` to `offsets[i + 1]` with `between` between as text i, a large_string array."""
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), words)
+    return pc.binary_join(lists, pa.scalar(between, pa.large_string()))
+
+
+def as_text(values: NDArray[Any]) -> Any:
+    """Numbers as the shortest texts that give them back, a large_string array."""
+    return pa.array(values).cast(pa.large_string())
+
+
+def write_texts(out: BinaryIO, texts: Any) -> None:
+    """Write the texts of a large_string array that starts at its buffers' start, one after the other."""
+    if len(texts):
+        _, offsets, text = texts.buffers()
+        out.write(text.slice(0, int(np.frombuffer(offsets, np.int64)[len(texts)])))
+
+
+def escape(ids: Any) -> Any:
+    """Strings with & and " and all that is not printable ASCII as &#N;, the way of GML and Pajek."""
+    pattern = r'[^ -~]|[&"]'
+    if not pc.any(pc.match_substring_regex(ids, pattern)).as_py():
+        return ids
+    coded = re.compile(pattern)
+    texts = [coded.sub(lambda found: f"&#{ord(found[0])};", text) for text in ids.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
+def unescape(text: str) -> str:
+    """Text with &#N;, &#xN; and named entities as the characters they stand for, each once."""
+    return _ENTITY.sub(_character, text) if "&" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    number, hexadecimal, name = found.groups()
+    code = int(number) if number else int(hexadecimal, 16) if hexadecimal else name2codepoint.get(name, -1)
+    valid = 0 <= code < 0xD800 or 0xDFFF < code <= 0x10FFFF
+    return chr(code) if valid else found[0]

@@ -1,0 +1,1 @@
+"""Text files: lines, tokens, words, and guesses at separators and headers."""

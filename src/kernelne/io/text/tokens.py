@@ -1,0 +1,226 @@
+"""Text files as lines, and compiled splitting of lines into node ids and weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernelne._jit import cached
+from kernelne.io.text.lines import MAX_LINE
+
+WHITESPACE = 0  # in place of a separator byte: any run of spaces and tabs
+MAX_FIELDS = 4  # one more than a line may have: enough to see that there are too many
+
+
+# Why `scan` stopped.
+OK, NOT_INTEGER, N_FIELDS, EMPTY_ID, BAD_WEIGHT, BAD_QUOTE, BAD_RETURN, TOO_LONG = range(8)
+
+_SPACE, _TAB, _NEWLINE, _RETURN, _QUOTE, _HASH, _PERCENT = (ord(c) for c in ' \t\n\r"#%')
+
+
+@cached()
+def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyped-def]
+    """Find the fields of the line `buffer[start:stop]`, at most MAX_FIELDS: their number; -1: bad quote.
+
+    `fields[k]` becomes (start, stop, is quoted), without blanks around the field and without its quotes.
+    """
+    count = 0
+    i = start
+    if separator == WHITESPACE:
+        while count < MAX_FIELDS:
+            while i < stop and (buffer[i] == _SPACE or buffer[i] == _TAB):
+                i += 1
+            if i == stop:
+                break
+            fields[count, 0] = i
+            while i < stop and buffer[i] != _SPACE and buffer[i] != _TAB:
+                i += 1
+            fields[count, 1] = i
+            fields[count, 2] = 0
+            count += 1
+        return count
+    while count < MAX_FIELDS:
+        while i < stop and buffer[i] != separator and (buffer[i] == _SPACE or buffer[i] == _TAB):
+            i += 1
+        quoted = i < stop and buffer[i] == _QUOTE
+        if quoted:
+            i += 1
+            fields[count, 0] = i
+            while i < stop and (buffer[i] != _QUOTE or (i + 1 < stop and buffer[i + 1] == _QUOTE)):
+                i += 2 if buffer[i] == _QUOTE else 1
+            if i >= stop:
+                return -1
+            fields[count, 1] = i
+            i += 1
+            while i < stop and buffer[i] != separator:
+                if buffer[i] != _SPACE and buffer[i] != _TAB:
+                    return -1
+                i += 1
+        else:
+            fields[count, 0] = i
+            last = i
+            while i < stop and buffer[i] != separator:
+                if buffer[i] != _SPACE and buffer[i] != _TAB:
+                    last = i + 1
+                i += 1
+            fields[count, 1] = last
+        fields[count, 2] = quoted
+        count += 1
+        if i == stop:
+            break
+        i += 1
+    return count
+
+
+@cached()
+def parse_integer(buffer, start, stop):  # type: ignore[no-untyped-def]
+    """(True, value) if `buffer[start:stop]` is an int64 in its one plain spelling, else (False, 0)."""
+    negative = start < stop and buffer[start] == 45
+    start += negative
+    if stop == start or stop - start > 19 or (buffer[start] == 48 and (stop - start > 1 or negative)):
+        return False, 0
+    value = np.uint64(0)  # holds any 19 digits
+    for i in range(start, stop):
+        digit = np.int64(buffer[i]) - 48
+        if digit < 0 or digit > 9:
+            return False, 0
+        value = value * np.uint64(10) + np.uint64(digit)
+    if value > np.uint64(2**63 - 1) + np.uint64(negative):
+        return False, 0
+    return True, -np.int64(value) if negative else np.int64(value)
+
+
+@cached()
+def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
+    """The decimal number `buffer[start:stop]`, within a few last places of float64; NaN if it is none."""
+    i = start
+    negative = i < stop and buffer[i] == 45
+    if i < stop and (buffer[i] == 45 or buffer[i] == 43):
+        i += 1
+    mantissa = np.uint64(0)
+    n_kept = n_digits = 0
+    exponent = np.int64(0)
+    in_fraction = False
+    while i < stop:
+        digit = np.int64(buffer[i]) - 48
+        if 0 <= digit <= 9:
+            n_digits += 1
+            if n_kept < 19:  # the mantissa holds any 19 digits; what follows is below the precision
+                mantissa = mantissa * np.uint64(10) + np.uint64(digit)
+                if mantissa > 0:
+                    n_kept += 1
+                if in_fraction:
+                    exponent -= 1
+            elif not in_fraction:
+                exponent += 1
+        elif digit == -2 and not in_fraction:
+            in_fraction = True
+        else:
+            break
+        i += 1
+    if n_digits == 0:
+        return np.nan
+    if i < stop and (buffer[i] == 69 or buffer[i] == 101):
+        i += 1
+        below_one = i < stop and buffer[i] == 45
+        if i < stop and (buffer[i] == 45 or buffer[i] == 43):
+            i += 1
+        if i == stop:
+            return np.nan
+        power = np.int64(0)
+        while i < stop and 48 <= buffer[i] <= 57:
+            if power < 1 << 30:
+                power = power * 10 + np.int64(buffer[i]) - 48
+            i += 1
+        exponent += -power if below_one else power
+    if i != stop:
+        return np.nan
+    value = float(mantissa)
+    if mantissa > 0:
+        # In steps, because 10**-330 is no float64 while 10**19 times it is.
+        while exponent != 0 and 0 < value < np.inf:
+            step = exponent if -300 < exponent < 300 else np.int64(300 if exponent > 0 else -300)
+            value = value * 10.0**step if step > 0 else value / 10.0**-step
+            exponent -= step
+    return -value if negative else value
+
+
+@cached()
+def scan(  # type: ignore[no-untyped-def]
+    buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_full, weighted, as_text, out, bad
+):
+    """Read the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
+
+    `line` lines came before; those below `first_line` are skipped, as are blank lines and comments. A line
+    must have `n_fields` fields (0: any number) of which the first `n_ids` are ids, the first
+    `n_full` of them not empty. `out` is (ids, weights,
+    text, ends): ids (2, m) int64 if not `as_text`, else id i of column k is the bytes
+    `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of edges, status, start of the
+    line it stopped at, its number).
+
+    `bad` (k + 1,) int64: lines without the right fields, ids or weight are left out, counted in its first
+    entry, and the numbers of the first k noted in the others; if it is empty, the first such line stops it.
+    """
+    ids, weights, text, ends = out
+    fields = np.empty((MAX_FIELDS, 3), np.int64)
+    count = 0
+    i = start
+    while i < stop:
+        line += 1
+        begin = i
+        while buffer[i] != _NEWLINE:
+            if buffer[i] == _RETURN and buffer[i + 1] != _NEWLINE:
+                return count, BAD_RETURN, begin, line
+            i += 1
+        end = i
+        i += 1
+        if end - begin > MAX_LINE:
+            return count, TOO_LONG, begin, line
+        if end > begin and buffer[end - 1] == _RETURN:
+            end -= 1
+        first = begin
+        while first < end and (buffer[first] == _SPACE or buffer[first] == _TAB):
+            first += 1
+        if first == end or buffer[first] == _HASH or buffer[first] == _PERCENT or line < first_line:
+            continue
+        found = split_line(buffer, begin, end, separator, fields)
+        status = OK
+        weight = 0.0
+        if found < 0:
+            status = BAD_QUOTE
+        elif n_fields > 0 and found != n_fields:
+            status = N_FIELDS
+        else:
+            # Before ids are read: a line that is left out must not make strings of the ids of all others.
+            for k in range(n_full):
+                if fields[k, 0] == fields[k, 1] and fields[k, 2] == 0:
+                    status = EMPTY_ID
+            if weighted and status == OK:
+                weight = parse_number(buffer, fields[2, 0], fields[2, 1])
+                if not 0 <= weight < np.inf:
+                    status = BAD_WEIGHT
+        if status != OK:
+            if len(bad) == 0:
+                return count, status, begin, line
+            bad[0] += 1
+            if bad[0] < len(bad):
+                bad[bad[0]] = line
+            continue
+        for k in range(n_ids):
+            left, right, quoted = fields[k]
+            if not as_text:
+                plain, value = parse_integer(buffer, left, right)
+                if quoted or not plain:
+                    return count, NOT_INTEGER, begin, line
+                ids[k, count] = value
+                continue
+            size = ends[k, count]
+            j = left
+            while j < right:
+                text[k, size] = buffer[j]
+                size += 1
+                j += 2 if quoted and buffer[j] == _QUOTE else 1
+            ends[k, count + 1] = size
+        if weighted:
+            weights[count] = weight
+        count += 1
+    return count, OK, i, line

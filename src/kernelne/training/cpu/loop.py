@@ -1,0 +1,417 @@
+"""The loop of CPU training, in Numba: any mixture of kernels, each walk sampled and trained at once.
+
+A walk is one mini-batch. Its center and context rows and its shared negatives are read once, all squared
+distances come from one small matrix product, and both gradients are two more (`simd`). Every position's step
+is computed from the values read at the walk's start.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from kernelne._jit import cached
+from kernelne.model.kernels import KERNELS
+from kernelne.training.cpu import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
+from kernelne.training.cpu.barrier import wait_for_all
+from kernelne.training.cpu.simd import (
+    TILE_COLUMNS,
+    TILE_ROWS,
+    WIDTH,
+    add_products,
+    distances,
+    gather_row,
+    prefetch_row,
+)
+from kernelne.walks.noise import draw_alias
+from kernelne.walks.rng import NOISE, draw, stream_key
+from kernelne.walks.sample import sample_walks
+
+#: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
+FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
+
+compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False)
+
+
+#: float32 numbers left free on both sides of a scratch array.
+_APART = 1024
+
+#: Walks sampled together, so that their random memory accesses overlap.
+BATCH = 16
+
+Floats = NDArray[np.float32]
+
+
+class Step(NamedTuple):
+    """What the loop needs to know of the config."""
+
+    window: int
+    n_negative: int
+    n_shared: int
+    l2: np.float32
+    first_rate: float
+    last_rate: float
+    n_walks: int
+    norm_limit: np.float32  # a row with a larger squared norm has exploded
+
+
+class Tables(NamedTuple):
+    """Where rows are read, and where steps go: the tables themselves, or a list of (row, step) for later."""
+
+    center: Floats  # n × dim
+    context: Floats
+    deferred: bool
+    center_steps: Floats  # walks of a chunk · rows × dim
+    center_rows: NDArray[np.int64]  # the row a step is for, -1: none
+    context_steps: Floats
+    context_rows: NDArray[np.int64]
+
+
+class Mixture(NamedTuple):
+    """k(D) = Σ coefficients[i] · KERNELS[kinds[i]](D, sigmas[i])."""
+
+    kinds: NDArray[np.int64]
+    sigmas: Floats
+    coefficients: Floats
+    learned: bool  # whether the sums for solving the coefficients are wanted
+
+
+class Scratch(NamedTuple):
+    """One thread's working memory. Rows: positions of a walk; columns: its contexts, then its negatives.
+
+    Both are padded to whole tiles, `dim` to whole registers; what lies in the padding has weight zero.
+    """
+
+    walks: NDArray[np.int64]  # BATCH × length
+    lengths: NDArray[np.int64]  # BATCH
+    noise: NDArray[np.int64]  # BATCH × n_shared
+    center_rows: NDArray[np.int64]  # rows: where the step of a position goes
+    context_rows: NDArray[np.int64]  # columns
+    centers: Floats  # rows × dim, as read at the start of the walk
+    contexts: Floats  # columns × dim
+    center_norms: Floats  # rows, squared
+    context_norms: Floats  # columns
+    center_decay: Floats  # rows
+    context_decay: Floats  # columns
+    pairs: NDArray[np.int64]  # rows: pairs of a position
+    weights: Floats  # rows · columns: weight of a pair in the loss
+    targets: Floats  # rows · columns: 1 for a context, 0 for a negative
+    D: Floats  # rows × columns: squared distances, then the weights of the gradient
+    values: Floats  # kernels × rows · columns
+    slopes: Floats  # kernels × rows · columns
+
+
+def _up(n: int, to: int) -> int:
+    return -(-n // to) * to
+
+
+def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
+    rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
+
+    def floats(*shape: int) -> Floats:
+        # LLVM checks at run time whether arrays are too near each other to be read and written in vectors,
+        # and sums in another order if so. Kept apart they never are: the bits do not depend on the heap.
+        size = math.prod(shape)
+        return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
+
+    def numbers(*shape: int) -> NDArray[np.int64]:
+        return np.zeros(shape, np.int64)
+
+    return Scratch(
+        walks=numbers(BATCH, length),
+        lengths=numbers(BATCH),
+        noise=numbers(BATCH, n_shared),
+        center_rows=numbers(rows),
+        context_rows=numbers(columns),
+        centers=floats(rows, width),
+        contexts=floats(columns, width),
+        center_norms=floats(rows),
+        context_norms=floats(columns),
+        center_decay=floats(rows),
+        context_decay=floats(columns),
+        pairs=numbers(rows),
+        weights=floats(rows * columns),
+        targets=floats(rows * columns),
+        D=floats(rows, columns),
+        values=floats(n_kernels, rows * columns),
+        slopes=floats(n_kernels, rows * columns),
+    )
+
+
+def _link(kind: int, function: Any, otherwise: Any) -> Any:
+    """`evaluate` for kernel number `kind`, passing other numbers on: the switch is outside the loop."""
+
+    @compiled
+    def evaluate(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
+        if wanted == kind:
+            for t in range(D.size):
+                values[t], slopes[t] = function(D[t], sigma)
+        else:
+            otherwise(wanted, sigma, D, values, slopes)
+
+    return evaluate
+
+
+@compiled
+def _unknown(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
+    values[:] = np.float32(np.nan)
+
+
+_evaluate = _unknown
+for _kind, _function in enumerate(KERNELS.values()):
+    _evaluate = _link(_kind, compiled(_function), _evaluate)
+
+
+@compiled
+def weigh_pairs(length: Any, step: Any, s: Any) -> Any:
+    """Weights, targets and pair counts for walks of this length; returns the number of pairs."""
+    columns = s.D.shape[1]
+    s.D[:] = 0.0  # what a longer walk left there would be taken for distances
+    s.weights[:] = 0.0
+    s.targets[:] = 0.0
+    s.pairs[:] = 0
+    s.center_decay[:] = 0.0
+    s.context_decay[:] = 0.0
+    for i in range(length):
+        for j in range(max(0, i - step.window), min(length, i + step.window + 1)):
+            if i != j:
+                s.weights[i * columns + j] = 1.0
+                s.targets[i * columns + j] = 1.0
+                s.pairs[i] += 1
+        for r in range(step.n_shared):
+            s.weights[i * columns + length + r] = step.n_negative * s.pairs[i] / step.n_shared
+    return s.pairs.sum()
+
+
+@compiled
+def _product_sum(w: Any, x: Any, y: Any) -> Any:
+    total = np.float32(0.0)
+    for t in range(w.size):
+        total += w[t] * x[t] * y[t]
+    return total
+
+
+@compiled
+def _scale(c: Any, out: Any) -> None:
+    for t in range(out.size):
+        out[t] *= c
+
+
+@compiled
+def _add_scaled(c: Any, x: Any, out: Any) -> None:
+    for t in range(out.size):
+        out[t] += c * x[t]
+
+
+@compiled
+def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
+    """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, from which c is solved."""
+    n_kernels = mixture.kinds.size
+    w, targets = s.weights[:n], s.targets[:n]
+    for a in range(n_kernels):
+        values = s.values[a, :n]
+        sums[2 + a] += _product_sum(w, targets, values)
+        for b in range(a + 1):
+            sums[2 + n_kernels + a * n_kernels + b] += _product_sum(w, values, s.values[b, :n])
+    for out in (s.values, s.slopes):
+        total = out[0, :n]
+        _scale(mixture.coefficients[0], total)
+        for q in range(1, n_kernels):
+            _add_scaled(mixture.coefficients[q], out[q, :n], total)
+
+
+@compiled
+def _weigh(scale: Any, w: Any, targets: Any, values: Any, slopes: Any, out: Any) -> Any:
+    loss = np.float32(0.0)
+    for t in range(out.size):
+        miss = targets[t] - values[t]
+        pressure = w[t] * miss
+        loss += pressure * miss
+        out[t] = scale * pressure * slopes[t]
+    return loss
+
+
+@compiled
+def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
+    """Turn n squared distances into the weights of the gradient; returns the loss."""
+    D = s.D.reshape(-1)[:n]
+    for q in range(mixture.kinds.size):
+        _evaluate(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
+    if mixture.learned or mixture.kinds.size > 1:
+        _mix(n, mixture, s, sums)
+    return _weigh(np.float32(-4.0) * rate, s.weights[:n], s.targets[:n], s.values[0, :n], s.slopes[0, :n], D)
+
+
+@compiled
+def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -> Any:
+    """Bring the rows of walk b of the batch to scratch; returns how many of them have exploded."""
+    length = s.lengths[b]
+    decay = rate * step.l2
+    n_bad = 0
+    for i in range(length):
+        v = s.walks[b, i]
+        s.center_rows[i] = v
+        s.context_rows[i] = v
+        s.center_norms[i] = gather_row(tables.center, v, s.centers, i)
+        s.context_norms[i] = gather_row(tables.context, v, s.contexts, i)
+        s.center_decay[i] = decay * np.float32(s.pairs[i])
+        s.context_decay[i] = s.center_decay[i]
+        n_bad += not s.center_norms[i] < step.norm_limit  # so that NaN counts
+        n_bad += not s.context_norms[i] < step.norm_limit
+    noise_decay = decay * np.float32(step.n_negative * n_pairs / step.n_shared)
+    for t in range(length, length + step.n_shared):
+        v = s.noise[b, t - length]
+        s.context_rows[t] = v
+        s.context_norms[t] = gather_row(tables.context, v, s.contexts, t)
+        s.context_decay[t] = noise_decay
+        n_bad += not s.context_norms[t] < step.norm_limit
+    return n_bad
+
+
+@compiled
+def measure(length: Any, n_contexts: Any, window: Any, s: Any) -> None:
+    """Squared distances of the rows read, of all pairs that have a weight."""
+    for i in range(0, length, TILE_ROWS):
+        for t in range(0, n_contexts, TILE_COLUMNS):
+            near = t + TILE_COLUMNS > i - window and t < i + TILE_ROWS + window
+            if not near and t + TILE_COLUMNS <= length:
+                continue  # of weight zero, as the zero that stands there
+            distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
+
+
+@compiled
+def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
+    """Note which rows the steps are for, and send them to places base, base + 1, … of the list instead."""
+    for i in range(count):
+        steps_rows[base + i] = rows[i]
+        rows[i] = base + i
+        steps[base + i] = 0.0
+
+
+@compiled
+def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any, s: Any) -> None:
+    """Add the steps of one walk to the tables, or to the list of steps when they are deferred."""
+    center, context = tables.center, tables.context
+    if tables.deferred:
+        center, context = tables.center_steps, tables.context_steps
+        _redirect(s.center_rows, length, slot * s.center_rows.size, center, tables.center_rows)
+        _redirect(s.context_rows, n_contexts, slot * s.context_rows.size, context, tables.context_rows)
+    # An incomplete tile adds zero to the last row once more.
+    if length % TILE_ROWS:
+        s.center_rows[length] = s.center_rows[length - 1]
+        s.D[length] = 0.0
+    if n_contexts % TILE_ROWS:
+        s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
+    columns = s.D.shape[1]
+    add_products(
+        center, s.center_rows, length, s.D, 1, n_contexts, length, window, s.contexts, s.centers,
+        s.center_decay,
+    )  # fmt: skip
+    add_products(
+        context, s.context_rows, n_contexts, s.D, columns, length, length, window, s.centers, s.contexts,
+        s.context_decay,
+    )  # fmt: skip
+
+
+@compiled
+def sample_batch(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) -> None:
+    """Walks start … start + size − 1 and their negatives."""
+    sample_walks(graph, plan, start, s.walks[:size], s.lengths[:size])
+    for b in range(size):
+        key = stream_key(plan.seed, NOISE, start + b)
+        for r in range(s.noise.shape[1]):
+            s.noise[b, r] = draw_alias(noise, draw(key, r))
+
+
+@compiled
+def prefetch_walk(b: Any, tables: Any, s: Any) -> None:
+    for i in range(s.lengths[b]):
+        prefetch_row(tables.center, s.walks[b, i])
+        prefetch_row(tables.context, s.walks[b, i])
+    for r in range(s.noise.shape[1]):
+        prefetch_row(tables.context, s.noise[b, r])
+
+
+@cached(error_model="numpy", fastmath=FAST, _nrt=False)
+def train_walks(
+    first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
+    s: Any, sums: Any,
+) -> Any:  # fmt: skip
+    """Train on walks first … last − 1; returns how many rows were seen to have exploded.
+
+    `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0, or, when steps are deferred, a
+    row for each walk, from `slot` on, so that they can be added up in an order that no thread decides.
+    """
+    length_known, n_pairs, n_bad = 0, 0, 0
+    columns = s.D.shape[1]
+    for start in range(first, last, BATCH):
+        size = min(BATCH, last - start)
+        sample_batch(start, size, graph, plan, noise, s)
+        for b in range(size):
+            if b + 1 < size:
+                prefetch_walk(b + 1, tables, s)
+            length = s.lengths[b]
+            if length < 2:
+                continue
+            if length != length_known:
+                n_pairs = weigh_pairs(length, step, s)
+                length_known = length
+            walk = start + b
+            rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
+            n_contexts = length + step.n_shared
+            n_bad += read_rows(b, rate, n_pairs, step, tables, s)
+            measure(length, n_contexts, step.window, s)
+            here = sums[slot + walk - first if tables.deferred else 0]
+            here[0] += n_pairs
+            here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
+            write_rows(length, n_contexts, step.window, slot + walk - first, tables, s)
+    return n_bad
+
+
+@compiled
+def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
+    """Add the steps whose row belongs to this part, in their order."""
+    for e in range(rows.size):
+        row = rows[e]
+        if row >= 0 and row % n_parts == part:
+            for k in range(table.shape[1]):
+                table[row, k] += steps[e, k]
+
+
+@cached(error_model="numpy", fastmath=FAST, _nrt=False)
+def train_chunks(
+    part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
+    step: Any, mixture: Any, tables: Any, s: Any, chunk_sums: Any, sums: Any,
+) -> Any:  # fmt: skip
+    """One thread's part of walks first … last − 1, in chunks of as many walks as `chunk_sums` has rows.
+
+    All threads compute the steps of a chunk from the same tables, then each adds those of its own rows. What
+    comes out does not depend on how many threads there are.
+    """
+    chunk, rows, columns, n_bad = chunk_sums.shape[0], s.center_rows.size, s.context_rows.size, 0
+    for start in range(first, last, chunk):
+        size = min(chunk, last - start)
+        low, high = size * part // n_parts, size * (part + 1) // n_parts
+        chunk_sums[low:high] = 0.0
+        tables.center_rows[low * rows : high * rows] = -1
+        tables.context_rows[low * columns : high * columns] = -1
+        n_bad += train_walks(
+            start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, chunk_sums
+        )
+        if not wait_for_all(barrier, n_parts):
+            break
+        apply_steps(tables.center, tables.center_steps, tables.center_rows[: size * rows], part, n_parts)
+        apply_steps(
+            tables.context, tables.context_steps, tables.context_rows[: size * columns], part, n_parts
+        )
+        if part == 0:
+            for w in range(size):
+                for x in range(sums.size):
+                    sums[x] += chunk_sums[w, x]
+        if not wait_for_all(barrier, n_parts):
+            break
+    return n_bad

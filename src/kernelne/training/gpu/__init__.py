@@ -1,0 +1,1 @@
+"""Training on one NVIDIA GPU, in Triton."""

@@ -1,0 +1,54 @@
+"""What a graph is like, and what embedding it would take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from kernelne.errors import InputError
+from kernelne.graph import Graph
+from kernelne.graph.ops import count_isolated
+from kernelne.training.resources import check_memory, run_bytes, run_seconds
+
+
+def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
+    """Facts by name, in the order to show them; all values can go into JSON.
+
+    Of the run they are those of KernelNE or MKernelNE, its pilot included.
+    """
+    config = replace(estimator.config(), walks_per_node=estimator.n_walks())
+    n_tables = estimator.n_tables()
+    degrees = graph.degrees
+    n_components, component = connected_components(graph.to_scipy(), directed=False)
+    rows = np.repeat(np.arange(graph.n_nodes), degrees)
+    try:
+        check_memory(graph, config, n_tables)
+        seconds: Any = round(run_seconds(graph, config), 1)
+    except InputError:
+        seconds = "does not fit in memory"
+    return {
+        "nodes": graph.n_nodes,
+        "edges": graph.n_edges,
+        "directed": graph.directed,
+        "weighted": graph.weights is not None,
+        "ids": "integers" if graph.nodes.dtype != object else "strings",
+        "components": int(n_components),
+        "largest_component": int(np.bincount(component).max()),
+        "isolated_nodes": count_isolated(graph),
+        "nodes_without_successors": int((degrees == 0).sum()),
+        "repeated_edges_merged": graph.n_merged,
+        "self_loops": int((rows == graph.neighbours).sum()),
+        "degree_min": int(degrees.min()),
+        "degree_median": float(np.median(degrees)),
+        "degree_mean": round(float(degrees.mean()), 2),
+        "degree_max": int(degrees.max()),
+        "dim": config.dim,
+        "walks": graph.n_nodes * config.walks_per_node,
+        "threads": config.n_threads,
+        "estimated_memory_MiB": round(run_bytes(graph, config, n_tables) / 2**20),
+        "estimated_seconds": seconds,
+        "fingerprint": graph.fingerprint,
+    }

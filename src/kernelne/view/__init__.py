@@ -1,0 +1,1 @@
+"""Looking at a graph: layouts in the plane, pictures, and the interactive page."""

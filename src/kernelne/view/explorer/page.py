@@ -1,0 +1,168 @@
+"""Writing the page: template, style and scripts of this folder and the data, in one file, whole in itself.
+
+Arrays go in as base64 of little-endian numbers, ids and names as JSON in which no character can end the
+script. A Content-Security-Policy allows this one script and this one style, by hash, and no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne._version import __version__
+from kernelne.io.files import PathLike, atomic_output, check_output
+from kernelne.progress import Progress
+from kernelne.view.explorer.facts import Colouring, Shown
+
+#: In this order: later ones use what earlier ones define.
+_SCRIPTS = ("data", "view", "looks", "points", "overlay", "app", "panel", "input")
+_TYPES = {"float32": "f4", "int32": "i4", "uint16": "u2", "uint32": "u4"}
+
+
+def write_explorer(
+    embedding: Any,
+    path: PathLike,
+    labels: Any = None,
+    *,
+    graph: Any = None,
+    layout: Any = "auto",
+    n_nearest: int | None = None,
+    title: str | None = None,
+    random_state: int = 0,
+    overwrite: bool = False,
+    progress: Progress = False,
+) -> None:
+    """Write a page to look at an embedding with: a map of the nodes, to search, filter, select and export.
+
+    The file holds all that it needs, asks no server for anything, and opens in any browser.
+
+    Parameters
+    ----------
+    embedding: an Embedding, or vectors (n, d); then row i is node i of the graph, or else node i.
+    labels: Labels, {node: label} or a pandas Series by its index, which may miss some of the nodes; or one
+        value (n,) a node in the order of the vectors.
+    graph: whatever `fit` takes, with the nodes of the embedding. Adds links, communities and degrees;
+        direction is ignored.
+    layout: "auto", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or places (n, 2) of your own.
+    n_nearest: how many nearest nodes by cosine each node lists; None: 10 up to 100,000 nodes, none beyond.
+    title: what the page is called.
+    random_state: seed of the layout and of the communities.
+    progress: None for a bar if standard error is a terminal, True, False, or a function (done, total, nan).
+    """
+    check_output(path, overwrite)
+    shown = Shown.gather(
+        embedding, graph, labels, layout=layout, n_nearest=n_nearest, title=title, random_state=random_state,
+        progress=progress,
+    )  # fmt: skip
+    write_page(path, shown, overwrite)
+
+
+def write_page(path: PathLike, shown: Shown, overwrite: bool = False) -> None:
+    """Write the page of what has been gathered, whole or not at all."""
+    page = render(shown)
+    with atomic_output(path, overwrite) as temporary:
+        temporary.write_bytes(page)
+
+
+def render(shown: Shown) -> bytes:
+    """The page, UTF-8."""
+    style, script = _read("style.css"), "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    parts = {
+        "policy": policy,
+        "title": html.escape(shown.title),
+        "version": __version__,
+        "style": style,
+        "script": script,
+        "data": _json(_content(shown)),
+    }
+    # In one pass, so that nothing in the data is taken for a place to fill.
+    filled = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _read("page.html"))
+    return filled.encode("utf-8", "replace")  # a title may hold half a character
+
+
+def _read(name: str) -> str:
+    return files("kernelne.view.explorer").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _json(content: Any) -> str:
+    """JSON in ASCII; without < nothing in it can end the script that holds it, or start a comment."""
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _content(shown: Shown) -> dict[str, Any]:
+    """What data.js unpacks."""
+    content: dict[str, Any] = {
+        "title": shown.title,
+        "facts": shown.facts,
+        "ids": _ids(shown.ids),
+        "places": _pack(shown.places.ravel()),
+        "colourings": [_colouring(one) for one in shown.colourings],
+    }
+    if shown.nearest is not None:
+        rows, similarities = shown.nearest
+        steps = np.rint((similarities + 1) / 2 * np.iinfo(np.uint16).max)
+        content["nearest"] = {
+            "k": rows.shape[1],
+            "rows": _pack(_narrow(rows.ravel())),
+            "similarities": _pack(steps.astype(np.uint16).ravel()),
+        }
+    if shown.links is not None:
+        starts, ends = shown.links
+        content["links"] = {"starts": _pack(starts.astype(np.uint32)), "ends": _pack(_narrow(ends))}
+    return content
+
+
+def _ids(nodes: NDArray[Any]) -> list[str] | None:
+    """Ids as text: None where they are 0, 1, 2 …"""
+    if nodes.dtype != object and np.array_equal(nodes, np.arange(len(nodes))):
+        return None
+    return list(map(str, nodes.tolist()))
+
+
+def _colouring(one: Colouring) -> dict[str, Any]:
+    return {
+        "key": one.key,
+        "name": one.name,
+        "ordered": one.ordered,
+        "classes": _texts(one.classes),
+        "codes": _pack(one.codes.astype(np.int32)),
+        "starts": None if one.starts is None else _pack(one.starts.astype(np.uint32)),
+        "values": None if one.values is None else _pack(one.values.astype(np.uint32)),
+    }
+
+
+def _texts(names: Sequence[Any]) -> list[str]:
+    return list(map(str, names))
+
+
+def _narrow(rows: NDArray[Any]) -> NDArray[Any]:
+    """Row numbers in two bytes each where they fit, else in four."""
+    return rows.astype(np.uint16 if rows.max(initial=0) <= np.iinfo(np.uint16).max else np.uint32)
+
+
+def _pack(array: NDArray[Any]) -> dict[str, str]:
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return {"type": _TYPES[array.dtype.name], "data": base64.b64encode(little.tobytes()).decode("ascii")}

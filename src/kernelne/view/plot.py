@@ -1,0 +1,285 @@
+"""Maps of embeddings: every node a point in the plane, coloured by its label, as a picture in a file."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne._checks import check_seed
+from kernelne.embedding import Embedding
+from kernelne.errors import InputError, ParameterError, warn
+from kernelne.graph.ops import as_undirected, edges_of
+from kernelne.io.files import PathLike, atomic_output, check_output
+from kernelne.io.labels import Labels, as_labels
+from kernelne.progress import Progress
+from kernelne.view.figures import new_figure
+from kernelne.view.layout import check_layout, layout_nodes
+
+#: Kinds of files, and what keeps the day they were made out of them: the same map is the same file.
+FORMATS: Mapping[str, dict[str, None]] = {
+    ".png": {},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+#: The colours of Petroff, Accessible Color Sequences for Data Visualization, 2021, with a teal and a pink for
+#: its two greys, which are for nodes without a label. A test sees to it that colour-blind people tell them
+#: apart.
+COLOURS = (
+    "#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#92dadd", "#a96b59", "#e76300", "#005f73", "#b9ac70",
+    "#d16ba5",
+)  # fmt: skip
+_MARKERS = "o^sD"  # after ten classes the colours come again in another shape
+_MOST_CLASSES = len(COLOURS) * len(_MARKERS)
+#: Names stand on the map, too, of so many classes at most, and among so many nodes at least.
+_NAMED_ON_MAP, _NODES_NAMED = 20, 200
+_LEGEND_ROWS = 24
+_OTHER: dict[str, Any] = {"color": "#717581", "marker": "o"}
+_MOST_EDGES = 20_000
+_MOST_VECTORS = 5_000  # points beyond which a .svg or .pdf holds them as a picture
+_DPI = 160
+_HEIGHT = 7.2  # inches, and as wide; the legend is beside it
+_LONGEST_NAME, _LONGEST_ON_MAP, _TITLE_LINE = 30, 18, 64  # characters
+
+
+@dataclass(frozen=True)
+class _Theme:
+    paper: str
+    ink: str
+    faint: str  # nodes without a label, which are smaller too
+    edges: str
+
+
+_LIGHT = _Theme(paper="#ffffff", ink="#22272e", faint="#c0c5cc", edges="#5b6673")
+_DARK = _Theme(paper="#14181f", ink="#e6eaf0", faint="#4b5563", edges="#93a1b3")
+
+
+def plot_map(
+    embedding: Embedding,
+    path: PathLike,
+    labels: Any = None,
+    *,
+    graph: Any = None,
+    layout: str | NDArray[np.float32] = "auto",
+    title: str | None = None,
+    dark: bool = False,
+    random_state: int = 0,
+    overwrite: bool = False,
+    progress: Progress = False,
+) -> None:
+    """Draw a map of an embedding's nodes to a .png, .svg or .pdf (needs kernelne[plot]).
+
+    labels: Labels, {node: label}, a pandas Series by its index, or one value a node; colour nodes by them,
+        nodes without one are grey. A node with several is filled by the one that most nodes have and rimmed
+        by the next. Of more than 40 classes the rarest are one, "other". Labels of nodes that the embedding
+        lacks are left out.
+    graph: whatever `fit` takes; its edges are drawn lightly, 20,000 of them at random if there are more.
+        Edges of nodes that the embedding lacks are left out.
+    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or places
+        (n, 2) that it has found before.
+    title: above the map; None: the number of nodes. "" for none.
+    dark: light on dark.
+    """
+    kind = check_map(path, overwrite)
+    if not isinstance(embedding, Embedding):
+        raise InputError(
+            f"embedding: a {type(embedding).__name__}, not an Embedding: Embedding(vectors, nodes)"
+        )
+    if isinstance(layout, str):
+        check_layout(layout)
+    elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
+        raise InputError(f"layout: shape {np.shape(layout)}: give its name, or places ({len(embedding)}, 2)")
+    seed = check_seed(random_state)
+    theme = _DARK if dark else _LIGHT
+    known = None if labels is None else as_labels(labels, embedding.nodes)
+    classes = None if known is None else _Classes(known, embedding.nodes)
+    segments = None if graph is None else _edges(graph, embedding, seed)
+    places = layout
+    if isinstance(places, str):
+        places = layout_nodes(embedding.vectors, places, seed, progress=progress)
+    figure = new_figure(_HEIGHT + (0.0 if classes is None else classes.width), _HEIGHT)
+    figure.set_facecolor(theme.paper)
+    axes: Any = figure.add_subplot()
+    axes.set_facecolor(theme.paper)
+    as_picture = kind != ".png" and len(places) > _MOST_VECTORS
+    if segments is not None:
+        _draw_edges(axes, places, segments, theme, kind != ".png")
+    if classes is None:
+        _scatter(axes, places, as_picture, len(places), color=COLOURS[0])
+    else:
+        _draw_classes(axes, places, classes, theme, as_picture)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    axes.margins(0.04)
+    axes.set_aspect("equal", adjustable="datalim")
+    shown = f"{len(embedding):,} nodes" if title is None else title
+    if shown:
+        lines = "\n".join(textwrap.wrap(_plain(shown), _TITLE_LINE))
+        axes.set_title(lines, color=theme.ink, fontsize=14, loc="left", pad=10)
+    _save(figure, path, kind, overwrite)
+
+
+def check_map(path: PathLike, overwrite: bool = False) -> str:
+    """Raise now what `plot_map` would raise for this path, or for want of matplotlib; the suffix."""
+    kind = Path(path).suffix.lower()
+    if kind not in FORMATS:
+        raise ParameterError("path", str(path), f"must end in {', '.join(FORMATS)}")
+    check_output(path, overwrite)
+    new_figure(1, 1)
+    return kind
+
+
+class _Classes:
+    """Classes as they are drawn: names, the most frequent first, and for each node its first and second.
+
+    first, second: (n,) positions in `names`; -1: none.
+    """
+
+    def __init__(self, labels: Labels, nodes: NDArray[Any]) -> None:
+        rows, table = labels.for_nodes(nodes, unknown="skip")
+        if not len(rows):
+            raise InputError(f"labels: none of its {len(labels):,} nodes are among these {len(nodes):,}")
+        counts = table.sum(axis=0)
+        n_classes = int((counts > 0).sum())
+        n_shown = n_classes if n_classes <= _MOST_CLASSES else _MOST_CLASSES - 1
+        frequent = np.argsort(-counts, kind="stable")[:n_shown]
+        rank = np.full(len(counts), len(frequent))  # all others are one
+        rank[frequent] = np.arange(len(frequent))
+        by_rank = np.zeros((len(rows), len(frequent) + 1), bool)
+        np.logical_or.at(by_rank.T, rank, table.T)
+        first = by_rank.argmax(axis=1)
+        by_rank[np.arange(len(rows)), first] = False
+        second = np.where(by_rank.any(axis=1), by_rank.argmax(axis=1), -1)
+        order = np.append(np.sort(frequent), len(counts))  # shown in the order of names, "other" last
+        place = np.append(np.argsort(np.argsort(frequent)), len(frequent))
+        self.names = [*map(str, labels.classes[order[:-1]].tolist())]
+        if n_shown < n_classes:
+            self.names.append(f"other ({n_classes - n_shown})")
+        self.looks = [*map(_look, range(n_shown)), _OTHER]
+        self.first, self.second = np.full((2, len(nodes)), -1)
+        self.first[rows] = place[first]
+        self.second[rows] = np.where(second < 0, -1, place[second])
+        self.n_columns = -(-(len(self.names) + bool((self.first < 0).any())) // _LEGEND_ROWS)
+        longest = min(max(map(len, self.names)), _LONGEST_NAME)
+        self.width = self.n_columns * (0.7 + 0.09 * longest)  # inches of the legend, about
+
+
+def _draw_classes(
+    axes: Any, places: NDArray[np.float32], classes: _Classes, theme: _Theme, raster: bool
+) -> None:
+    """Points by class, nodes without a label below all; names in a legend and, of few, on the map."""
+    n = len(places)
+    without = classes.first < 0
+    if without.any():
+        _scatter(axes, places[without], raster, n, share=0.4, color=theme.faint, label="no label")
+    several = classes.second >= 0
+    for number, name in enumerate(classes.names):
+        mine = classes.first == number
+        look = classes.looks[number]
+        _scatter(axes, places[mine & ~several], raster, n, **look, label=_plain(name, _LONGEST_NAME))
+        for other in np.unique(classes.second[mine & several]):
+            both = mine & (classes.second == other)
+            rim = {"edgecolors": classes.looks[other]["color"], "linewidths": 0.35 * np.sqrt(_size(n))}
+            _scatter(axes, places[both], raster, n, **look, **rim)
+    legend = axes.legend(
+        loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, labelcolor=theme.ink, fontsize=10,
+        ncols=classes.n_columns, handletextpad=0.3, borderaxespad=0.5, labelspacing=0.6,
+    )  # fmt: skip
+    for handle in legend.legend_handles:
+        handle.set_sizes([46])
+        handle.set_alpha(1)
+    if 1 < len(classes.names) <= _NAMED_ON_MAP and n >= _NODES_NAMED and not several.any():
+        _name_on_map(axes, places, classes, theme)
+
+
+def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, theme: _Theme) -> None:
+    """The name of each class at its node that is nearest to the middle of the others."""
+    from matplotlib.patheffects import withStroke
+
+    for number, name in enumerate(classes.names):
+        mine = places[classes.first == number]
+        middle = np.median(mine, axis=0)
+        x, y = mine[np.square(mine - middle).sum(axis=1).argmin()].tolist()
+        halo = withStroke(linewidth=3.5, foreground=theme.paper)
+        axes.annotate(
+            _plain(name, _LONGEST_ON_MAP), (x, y), ha="center", va="center", weight="bold", fontsize=13,
+            color=theme.ink, zorder=5, path_effects=[halo],
+        )  # fmt: skip
+
+
+def _scatter(
+    axes: Any, places: NDArray[np.float32], raster: bool, n: int, *, share: float = 1.0, **look: Any
+) -> None:
+    """Points of the size that n in all have, or a share of it."""
+    axes.scatter(
+        *places.T, s=share * _size(n), alpha=0.9 if n < 3000 else 0.75, rasterized=raster, zorder=2,
+        **({"linewidths": 0.0} | look),
+    )  # fmt: skip
+
+
+def _look(number: int) -> dict[str, Any]:
+    """How a class is drawn."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": _MARKERS[number // len(COLOURS) % len(_MARKERS)],
+    }
+
+
+def _size(n: int) -> float:
+    """Area of a point in square points: many shall not cover each other, few shall be seen."""
+    return float(np.clip(30_000 / n, 1.2, 90))
+
+
+def _edges(graph: Any, embedding: Embedding, seed: int) -> NDArray[np.int64]:
+    """Pairs (m, 2) of rows of the embedding to draw a line between."""
+    plain = as_undirected(graph)
+    rows = embedding.find(plain.nodes)
+    pairs = rows[edges_of(plain)[0]]
+    if not (rows >= 0).any():
+        raise InputError("graph: none of its nodes are in the embedding: give the graph that was embedded")
+    pairs = pairs[(pairs >= 0).all(axis=1)]
+    if len(pairs) > _MOST_EDGES:
+        pairs = pairs[np.random.default_rng(seed).choice(len(pairs), _MOST_EDGES, replace=False)]
+    return pairs
+
+
+def _draw_edges(
+    axes: Any, places: NDArray[np.float32], pairs: NDArray[np.int64], theme: _Theme, raster: bool
+) -> None:
+    from matplotlib.collections import LineCollection
+
+    alpha = float(np.clip(600 / max(len(pairs), 1), 0.05, 0.5))
+    lines = LineCollection(
+        list(places[pairs]), colors=theme.edges, linewidths=0.5, alpha=alpha, zorder=1,
+        rasterized=raster and len(pairs) > _MOST_VECTORS,
+    )  # fmt: skip
+    axes.add_collection(lines)
+
+
+def _plain(text: str, longest: int = 200) -> str:
+    """Text, cut if it is long, that matplotlib takes for no formula, and a legend for no name to hide."""
+    shown = (text if len(text) <= longest else text[: longest - 1] + "…").replace("$", r"\$")
+    return f"\u200b{shown}" if shown.startswith("_") else shown
+
+
+def _save(figure: Any, path: PathLike, kind: str, overwrite: bool) -> None:
+    import matplotlib
+
+    options: dict[str, Any] = {"format": kind[1:], "dpi": _DPI, "metadata": FORMATS[kind]}
+    with atomic_output(path, overwrite) as temporary, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with matplotlib.rc_context({"svg.hashsalt": "kernelne"}):  # names within an SVG are random otherwise
+            figure.savefig(temporary, facecolor=figure.get_facecolor(), **options)
+    # Of missing signs there is one for each, each time.
+    told = {
+        "the font has no signs for some characters: boxes stand for them" if "Glyph" in text else text
+        for text in (str(warning.message) for warning in caught)
+    }
+    for text in sorted(told):
+        warn(text)

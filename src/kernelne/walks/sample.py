@@ -1,0 +1,254 @@
+"""Random walks that depend on (seed, walk number) alone, whatever the thread, the batch or the machine.
+
+A counter-based generator gives every walk its own stream, integers decide every first-order step, and the
+order in which nodes start is a keyed permutation computed on the fly: no walk, order or table is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne._jit import cached
+from kernelne.graph import Graph
+from kernelne.walks.rng import LOW, START, STEP, U32, UNIT, below, draw, stream_key
+
+_FEISTEL_ROUNDS = 6
+_MAX_REJECTIONS = 64
+
+
+class WalkGraph(NamedTuple):
+    """What compiled loops need of a graph. `thresholds` is empty when the graph has no weights."""
+
+    offsets: NDArray[np.int64]
+    neighbours: NDArray[np.int32] | NDArray[np.int64]
+    thresholds: NDArray[np.uint32]
+
+
+class WalkPlan(NamedTuple):
+    """Which walks: `seed` fixes them all; 1/p and 1/q weigh returning and leaving (1, 1: first-order)."""
+
+    seed: np.uint64
+    length: int
+    inverse_p: float
+    inverse_q: float
+
+
+@cached()
+def start_node(seed: Any, walk: Any, n: Any) -> Any:
+    """Where walk number `walk` starts: every round of n walks visits all nodes in a new order.
+
+    A Feistel network on [0, side)² ⊇ [0, n), side = ⌈√n⌉, walked until it lands inside [0, n).
+    """
+    key = stream_key(seed, START, walk // n)
+    side = np.int64(np.sqrt(np.float64(n)))
+    while side * side < n:
+        side += 1
+    x = walk % n
+    while True:
+        left, right = x // side, x % side
+        for level in range(_FEISTEL_ROUNDS):
+            turned = left + below(draw(key, right * _FEISTEL_ROUNDS + level), side)
+            left, right = right, turned - side if turned >= side else turned
+        x = left * side + right
+        if x < n:
+            return x
+
+
+@cached()
+def pick_neighbour(graph: Any, v: Any, bits: Any) -> Any:
+    """A position in `neighbours` drawn for node v (which has some) by weight."""
+    low, high = graph.offsets[v], graph.offsets[v + 1]
+    if graph.thresholds.size == 0:
+        return low + below(bits, high - low)
+    target = np.uint32(bits >> U32)
+    high -= 1
+    while low < high:
+        middle = (low + high) >> 1
+        if graph.thresholds[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@cached()
+def _find(graph: Any, v: Any, u: Any) -> Any:
+    """Position of u among the neighbours of v, or -1."""
+    low, end = graph.offsets[v], graph.offsets[v + 1]
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if graph.neighbours[middle] < u:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and graph.neighbours[low] == u else np.int64(-1)
+
+
+@cached()
+def _probability(graph: Any, v: Any, position: Any) -> Any:
+    """First-order probability of stepping from v along the edge at `position`, as it is drawn."""
+    low, high = graph.offsets[v], graph.offsets[v + 1]
+    if graph.thresholds.size == 0:
+        return 1.0 / (high - low)
+    below_it = np.float64(graph.thresholds[position - 1]) if position > low else 0.0
+    upto = np.float64(graph.thresholds[position]) if position < high - 1 else 2.0**32
+    return (upto - below_it) * UNIT
+
+
+@cached()
+def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
+    """node2vec's α for stepping on to x: back, near or away from the previous node."""
+    if x == previous:
+        return plan.inverse_p
+    return 1.0 if _find(graph, previous, x) >= 0 else plan.inverse_q
+
+
+@cached()
+def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: Any) -> Any:
+    """Position of the next edge of a node2vec walk, by rejection: no table per edge.
+
+    A dart is thrown at the neighbours, each as wide as its probability and up to max(1, 1/q) high; it counts
+    when it lands below the bias. The edge back is the only one that can be higher: what stands above that
+    line is one more target beside the others, so that a small p costs no rejections. After many misses the
+    exact distribution is scanned instead.
+    """
+    counter = np.uint64(step) << U32
+    ceiling = max(1.0, plan.inverse_q)
+    floor = min(1.0, plan.inverse_q)
+    back, excess = np.int64(-1), 0.0
+    if plan.inverse_p > ceiling:
+        back = _find(graph, v, previous)
+        if back >= 0:
+            excess = (plan.inverse_p - ceiling) * _probability(graph, v, back)
+    for _ in range(_MAX_REJECTIONS):
+        counter += np.uint64(1)
+        bits = draw(key, counter)
+        height = np.float64(bits & LOW) * UNIT * (ceiling + excess)
+        if height >= ceiling:
+            return back
+        position = pick_neighbour(graph, v, bits)
+        x = graph.neighbours[position]
+        if (height < floor and x != previous) or height < _bias(graph, plan, previous, x):
+            return position
+    total = 0.0
+    for position in range(graph.offsets[v], graph.offsets[v + 1]):
+        bias = _bias(graph, plan, previous, graph.neighbours[position])
+        total += bias * _probability(graph, v, position)
+    target = np.float64(draw(key, counter + np.uint64(1)) >> U32) * UNIT * total
+    chosen = graph.offsets[v]
+    for position in range(graph.offsets[v], graph.offsets[v + 1]):
+        bias = _bias(graph, plan, previous, graph.neighbours[position])
+        share = bias * _probability(graph, v, position)
+        if share > 0.0:
+            chosen = position
+        target -= share
+        if target < 0.0:
+            break
+    return chosen
+
+
+@cached()
+def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) -> None:
+    """Fill `walks` (count × length, int64) and `lengths` (count) with walks first, first + 1, …
+
+    Steps are taken in turn by all walks of the batch, so that their memory accesses overlap. A walk ends at a
+    node without neighbours; what lies beyond its length is left as it was.
+    """
+    n = graph.offsets.size - 1
+    first_order = plan.inverse_p == 1.0 and plan.inverse_q == 1.0
+    for w in range(lengths.size):
+        walks[w, 0] = start_node(plan.seed, first + w, n)
+        lengths[w] = plan.length
+    for step in range(1, plan.length):
+        for w in range(lengths.size):
+            if lengths[w] < plan.length:
+                continue
+            v = walks[w, step - 1]
+            if graph.offsets[v] == graph.offsets[v + 1]:
+                lengths[w] = step
+                continue
+            key = stream_key(plan.seed, STEP, first + w)
+            if first_order or step == 1:
+                position = pick_neighbour(graph, v, draw(key, np.uint64(step) << U32))
+            else:
+                position = _second_order(graph, plan, walks[w, step - 2], v, key, step)
+            walks[w, step] = graph.neighbours[position]
+
+
+@cached()
+def _cumulate(offsets: Any, weights: Any, thresholds: Any) -> None:
+    for v in range(offsets.size - 1):
+        total = 0.0
+        for position in range(offsets[v], offsets[v + 1]):
+            total += weights[position]
+        sum_so_far = 0.0
+        for position in range(offsets[v], offsets[v + 1]):
+            sum_so_far += weights[position]
+            thresholds[position] = np.uint32(min(sum_so_far / total * 2.0**32, 2.0**32 - 1.0))
+
+
+def walk_graph(graph: Graph) -> WalkGraph:
+    """The arrays walks read; for weights one 32-bit cumulative share per edge."""
+    thresholds = np.empty(0 if graph.weights is None else graph.neighbours.size, np.uint32)
+    if graph.weights is not None:
+        _cumulate(graph.offsets, graph.weights, thresholds)
+    return WalkGraph(graph.offsets, graph.neighbours, thresholds)
+
+
+@cached()
+def _push(graph: Any, mass: Any, moved: Any) -> None:
+    """One first-order step of a distribution: moved += mass · P."""
+    for v in range(mass.size):
+        low, high = graph.offsets[v], graph.offsets[v + 1]
+        if mass[v] == 0.0 or low == high:
+            continue
+        for position in range(low, high):
+            moved[graph.neighbours[position]] += mass[v] * _probability(graph, v, position)
+
+
+@cached()
+def _count(graph: Any, plan: Any, first: Any, last: Any, counts: Any) -> None:
+    walks, lengths = np.empty((64, plan.length), np.int64), np.empty(64, np.int64)
+    for start in range(first, last, 64):
+        size = min(64, last - start)
+        sample_walks(graph, plan, start, walks[:size], lengths[:size])
+        for w in range(size):
+            for step in range(lengths[w]):
+                counts[walks[w, step]] += 1.0
+
+
+#: Rounds of walks (each node starts one) that estimate the visits of second-order walks.
+COUNTED_ROUNDS = 10
+
+
+def expected_visits(
+    graph: WalkGraph, plan: WalkPlan, walks_per_node: int, tick: Callable[[], None] = lambda: None
+) -> NDArray[np.float64]:
+    """Visits of each node per round of walks, float64 (n,).
+
+    Exact for first-order walks, by pushing the start distribution along the edges; for second-order walks the
+    mean over the first `COUNTED_ROUNDS` rounds of the very walks that training will see. `tick` is called
+    between parts of the work.
+    """
+    n = graph.offsets.size - 1
+    if plan.inverse_p == plan.inverse_q == 1.0:
+        mass = np.ones(n)
+        visits = mass.copy()
+        for _ in range(plan.length - 1):
+            moved = np.zeros(n)
+            _push(graph, mass, moved)
+            visits += moved
+            mass = moved
+            tick()
+        return visits
+    rounds = min(walks_per_node, COUNTED_ROUNDS)
+    visits = np.zeros(n)
+    for r in range(rounds):
+        _count(graph, plan, r * n, (r + 1) * n, visits)
+        tick()
+    return visits / rounds
