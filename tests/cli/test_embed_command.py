@@ -14,7 +14,7 @@ import pytest
 from cli.running import FAST, assert_refused, process
 from kernelne import Embedding, KernelNE, MKernelNE
 from kernelne.cli.embed import embed
-from kernelne.model.defaults import AUTO
+from kernelne.model.defaults import AUTO, PLAIN
 
 # A few walks leave a mixture where it started, and the estimator says so.
 pytestmark = pytest.mark.filterwarnings("ignore:the loss:UserWarning")
@@ -71,13 +71,13 @@ def test_stated_defaults_are_the_estimators():
         stated = parameters[name].annotation.__metadata__[0].show_default
         if value is None:
             automatic = by_graph.get(name, str(AUTO[name]))
-            plain = "as trained" if defaults.PLAIN[name] is None else str(defaults.PLAIN[name])
+            plain = "as trained" if PLAIN[name] is None else str(PLAIN[name])
             assert stated == (plain if automatic == plain else f"{automatic}, or {plain}"), name
         else:
             assert stated == str(value) or float(stated) == value, name
     of_one = KernelNE().get_params()
-    for name in of_one.keys() & defaults.PLAIN.keys():  # "or …" is true of KernelNE, too
-        assert of_one[name] == defaults.PLAIN[name], name
+    for name in of_one.keys() & PLAIN.keys():  # "or …" is true of KernelNE, too
+        assert of_one[name] == PLAIN[name], name
 
 
 def test_every_estimator_parameter_has_an_option():
