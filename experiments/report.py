@@ -53,7 +53,7 @@ def report(store: Store, sections: Sequence[Section], target: str) -> str:
     results = [result for name in EXPERIMENTS for result in store.read_all(name)]
     head = f"""# The paper, rebuilt
 
-Made by `KERNELNE_DATA=FOLDER make {target}` from {len(results)} result files; do not edit.
+Made by `KERNELNE_DATA=FOLDER make {target}` from {len(results)} results; do not edit.
 Commits: {_count(results, "commit")}. Machines: {_count(results, "machine")}.
 Computing time: {sum(r["seconds"] for r in results) / 3600:.2f} hours.
 Cells read **paper / ours / difference**; – is not run, or not in the paper.
