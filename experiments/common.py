@@ -1,7 +1,7 @@
-"""What the experiments share: the paper's models, graphs and figures, result files, tables made from those.
+"""What the experiments share: the paper's models, graphs and figures, results, tables made from those.
 
 An experiment is a file with settings FULL and QUICK, `run(store, **settings)`, which fills the cells that are
-missing, and `render(store, **settings)`, which makes its part of the report from the files alone.
+missing, and `render(store, **settings)`, which makes its part of the report from the results alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -48,30 +49,37 @@ RANDOM_GRAPH = "erdos_renyi:n=100000,p=0.0001"
 GRAPHS = ("cora", "citeseer", "ppi", "facebook", "gnutella", "hepth", "astroph", "dblp")
 
 
-# ---------------------------------------------------------------- result files
+# ---------------------------------------------------------------- results
 
 
 @dataclass
 class Store:
-    """Result files, one JSON a cell: folder/results/EXPERIMENT/VALUES_OF_THE_KEY.json."""
+    """Results, a table an experiment: folder/results/EXPERIMENT.jsonl, a line of JSON a cell, sorted by key.
+
+    A key's values are strings and numbers.
+    """
 
     folder: Path
     failures: list[str] = field(default_factory=list)
+    _tables: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict, repr=False)
 
-    def path(self, experiment: str, key: dict[str, Any]) -> Path:
-        name = "_".join(map(str, key.values())).replace("()", "")
-        return self.folder / "results" / experiment / f"{name}.json"
+    def path(self, experiment: str) -> Path:
+        return self.folder / "results" / f"{experiment}.jsonl"
 
     def read(self, experiment: str, **key: Any) -> dict[str, Any] | None:
-        """What was written for this cell; None when it has not been run."""
-        path = self.path(experiment, key)
-        return json.loads(path.read_text()) if path.exists() else None
+        """What was written for this cell, its key included; None when it has not been run."""
+        record = self._table(experiment).get(_identity(key))
+        return None if record is None else _flat(record)
+
+    def read_all(self, experiment: str) -> list[dict[str, Any]]:
+        """Every cell of the experiment, in the order of the file."""
+        return [_flat(record) for record in self._table(experiment).values()]
 
     def fill(self, experiment: str, compute: Callable[[], dict[str, Any]], **key: Any) -> None:
         """Compute and write the cell, unless it is there. A failure is told; the other cells still run."""
-        path = self.path(experiment, key)
-        if path.exists():
+        if self.read(experiment, **key) is not None:
             return
+        name = f"{experiment}/{'_'.join(map(str, key.values()))}"
         start = time.perf_counter()
         try:
             result = compute()
@@ -79,17 +87,75 @@ class Store:
             self.write(experiment, key, result | {"seconds": seconds} | circumstances())
         except Exception:
             traceback.print_exc()
-            self.failures.append(path.name)
+            self.failures.append(name)
             return
-        print(f"{experiment}/{path.name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(f"{name}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
     def write(self, experiment: str, key: dict[str, Any], result: dict[str, Any]) -> None:
-        """The whole file or none."""
-        path = self.path(experiment, key)
+        """Put the cell into its table. The old table is there until the new one is whole.
+
+        Runs of one experiment beside each other do not lose each other's cells.
+        """
+        path = self.path(experiment)
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in (key | result).items())
-        with atomic_output(path, overwrite=True) as temporary:
-            temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        with _alone(path.parent):
+            table = self._table(experiment) | {_identity(key): {"key": key} | result}
+            lines = [json.dumps(record) + "\n" for record in sorted(table.values(), key=_place)]
+            with atomic_output(path, overwrite=True) as temporary:
+                temporary.write_text("".join(lines))
+
+    def _table(self, experiment: str) -> dict[str, Any]:
+        """The table by identity of the keys, read again only when the file is another."""
+        path = self.path(experiment)
+        if not path.exists():
+            return {}
+        status = path.stat()
+        stamp = status.st_ino, status.st_mtime_ns, status.st_size
+        if self._tables.get(experiment, (None,))[0] != stamp:
+            self._tables[experiment] = stamp, _load_table(path)
+        return self._tables[experiment][1]
+
+
+def _load_table(path: Path) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    lines = path.read_text().rstrip("\n").split("\n")
+    for i, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            if i < len(lines):
+                sys.exit(f"{path}, line {i}: not JSON")
+            print(f"{path}: the last line is torn, its cell counts as not run", file=sys.stderr)
+            break
+        if table.setdefault(_identity(record["key"]), record) != record:
+            sys.exit(f"{path}, line {i}: another result for {record['key']}")
+    return table
+
+
+def _identity(key: dict[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True)
+
+
+def _place(record: dict[str, Any]) -> list[Any]:
+    """Where a record stands in its file: by the values of its key, numbers by size and before strings."""
+    return [(isinstance(value, str), value) for value in record["key"].values()]
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    return record["key"] | {name: value for name, value in record.items() if name != "key"}
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in here with this folder. Nothing is left behind, even by a kill."""
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def circumstances() -> dict[str, Any]:

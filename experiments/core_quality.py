@@ -2,8 +2,8 @@
 
     KERNELNE_DATA=FOLDER python experiments/core_quality.py [--graphs cora,ppi] [--seeds 2] [--splits 10]
 
-A short form of tables2_5.py, for the README. Each (graph, model, seed) is a JSON file under
-experiments/results/core_quality/, not run again when it is there; the table is made from those.
+A short form of tables2_5.py, for the README. Each (graph, model, seed) is a line of
+experiments/results/core_quality.jsonl, not run again when it is there; the table is made from those.
 """
 
 from __future__ import annotations

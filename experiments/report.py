@@ -1,4 +1,4 @@
-"""The report, RESULTS.md, and its plots, from the result files alone.
+"""The report, RESULTS.md, and its plots, from the results alone.
 
 python experiments/report.py [--quick]
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -51,13 +50,10 @@ def main() -> None:
 
 
 def report(store: Store, sections: Sequence[Section], target: str) -> str:
-    files = [
-        path for name in EXPERIMENTS for path in sorted((store.folder / "results" / name).glob("*.json"))
-    ]
-    results = [json.loads(path.read_text()) for path in files]
+    results = [result for name in EXPERIMENTS for result in store.read_all(name)]
     head = f"""# The paper, rebuilt
 
-Made by `KERNELNE_DATA=FOLDER make {target}` from {len(files)} result files; do not edit.
+Made by `KERNELNE_DATA=FOLDER make {target}` from {len(results)} results; do not edit.
 Commits: {_count(results, "commit")}. Machines: {_count(results, "machine")}.
 Computing time: {sum(r["seconds"] for r in results) / 3600:.2f} hours.
 Cells read **paper / ours / difference**; – is not run, or not in the paper.

@@ -1,25 +1,24 @@
 """The search for the default's rules, on the paper's four labelled graphs: what was tried, and how it scored.
 
-    KERNELNE_DATA=FOLDER python experiments/search.py GRAPH -o RESULTS.jsonl [--backend gpu] [--plan first]
+    KERNELNE_DATA=FOLDER python experiments/search.py GRAPH [--backend gpu] [--plan first]
     python experiments/search.py --show
 
-Every training is scored under several ways to make vectors of its two tables; one line of JSON each. What was
-found is in results/search, the first plan from an H200, the others from two CPU cores; --show sums it up.
+Every training is scored under several ways to make vectors of its two tables. What was found is in
+results/search.jsonl, a line a training, the first plan from an H200, the others from two CPU cores; four
+trainings that were cut short have fewer ways, and not all plans were ended. --show sums it up.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
+import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from common import HERE, circumstances, load, number, paper_scores, table
+from common import HERE, Store, load, number, paper_scores, table
 from kernelne import KernelNE, MKernelNE, classify_nodes
 
 SHARES = (1, 2, 5, 10, 20, 50, 90)
@@ -134,30 +133,50 @@ def ways(center: Any, context: Any) -> dict[str, Any]:
     return found
 
 
-def show(folder: Path) -> str:
+def train(graph: str, settings: dict[str, Any], few: bool, backend: str, **given: Any) -> dict[str, Any]:
+    """One training, and its scores under every way; given is for `classify_nodes`."""
+    network, truth = load(graph)
+    model = MKernelNE if "kernels" in settings else KernelNE
+    start = time.perf_counter()
+    fitted = model(random_state=0, backend=backend, progress=False, **settings).fit(network)
+    seconds = time.perf_counter() - start
+    scores = {
+        way: classify_nodes(vectors, truth, train_sizes=[s / 100 for s in SHARES], random_state=0, **given)
+        for way, vectors in (few_ways if few else ways)(fitted.center_, fitted.context_).items()
+    }
+    return {
+        "settings": settings,
+        "norm": round(float(np.linalg.norm(fitted.center_, axis=1).mean()), 3),
+        "loss": round(fitted.loss_, 5),
+        "fit_seconds": round(seconds, 2),
+        "shares": SHARES,
+        "ways": {
+            way: {
+                "micro": np.round(found.micro_f1.mean(axis=1), 4).tolist(),
+                "macro": np.round(found.macro_f1.mean(axis=1), 4).tolist(),
+            }
+            for way, found in scores.items()
+        },
+    }
+
+
+def show(store: Store) -> str:
     """Mean difference from the best of the paper's thirteen methods, by training, way and graph."""
     paper = [paper_scores(metric) for metric in ("micro_f1", "macro_f1")]
     found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for path in sorted(folder.glob("*.jsonl.gz")):
-        plan = path.name.partition("_")[0]
-        with gzip.open(path, "rt") as lines:
-            rows = [json.loads(line) for line in lines]
-        for row in rows:
-            if "micro" not in row:
-                continue
-            best = [
-                [
-                    max(v for (g, _, s), v in p.items() if (g, s) == (row["graph"], share))
-                    for share in row["shares"]
-                ]
-                for p in paper
-            ]
-            key = (plan, _told(row["settings"]), row["way"])
-            difference = np.mean(np.array([row["micro"], row["macro"]]) - best)
-            found.setdefault(key, {})[row["graph"]] = float(difference)
+    for training in store.read_all("search"):
+        graph = training["graph"]
+        best = [
+            [max(v for (g, _, s), v in p.items() if (g, s) == (graph, share)) for share in training["shares"]]
+            for p in paper
+        ]
+        for way, scores in training["ways"].items():
+            key = (training["plan"], _told(training["settings"]), way)
+            difference = np.mean(np.array([scores["micro"], scores["macro"]]) - best)
+            found.setdefault(key, {})[graph] = float(difference)
     graphs = ("citeseer", "cora", "ppi", "dblp")
-    rows_ = [[*key, *(number(by.get(g), 4, sign=True) for g in graphs)] for key, by in found.items()]
-    return table(["plan", "training", "vectors", *graphs], rows_)
+    rows = [[*key, *(number(by.get(g), 4, sign=True) for g in graphs)] for key, by in found.items()]
+    return table(["plan", "training", "vectors", *graphs], rows)
 
 
 def _told(settings: dict[str, Any]) -> str:
@@ -175,42 +194,30 @@ def main() -> None:
     )
     parser.add_argument("graph", nargs="?")
     parser.add_argument("--show", action="store_true", help="sum up what was found")
-    parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--plan", default="first", choices=PLANS)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--threads", type=int)
     args = parser.parse_args()
+    store = Store(HERE)
     if args.show:
-        print(show(HERE / "results" / "search"))
+        print(show(store))
         return
-    if args.graph is None or args.output is None:
-        parser.error("give GRAPH and -o, or --show")
+    if args.graph is None:
+        parser.error("give GRAPH or --show")
     warnings.simplefilter("ignore")
-    graph, truth = load(args.graph)
-    with args.output.open("a") as out:
-        for settings in PLANS[args.plan]:
-            model = MKernelNE if "kernels" in settings else KernelNE
-            start = time.perf_counter()
-            try:
-                fitted = model(random_state=0, backend=args.backend, progress=False, **settings).fit(graph)
-            except Exception as error:
-                print(json.dumps({"graph": args.graph, "settings": settings, "error": str(error)}), file=out)
-                continue
-            seconds = time.perf_counter() - start
-            norm = float(np.linalg.norm(fitted.center_, axis=1).mean())
-            tables = (ways if args.plan == "first" else few_ways)(fitted.center_, fitted.context_)
-            for way, table in tables.items():
-                scores = classify_nodes(
-                    table, truth, train_sizes=[s / 100 for s in SHARES], n_repeats=args.repeats,
-                    random_state=0, n_threads=args.threads,
-                )  # fmt: skip
-                row = {"graph": args.graph, "settings": settings, "way": way, "norm": round(norm, 3)}
-                row |= {"loss": round(fitted.loss_, 5), "seconds": round(seconds, 2), "shares": SHARES}
-                row |= {"micro": np.round(scores.micro_f1.mean(axis=1), 4).tolist()}
-                row |= {"macro": np.round(scores.macro_f1.mean(axis=1), 4).tolist()}
-                print(json.dumps(row), file=out, flush=True)
-        print(json.dumps({"graph": args.graph, "circumstances": circumstances()}), file=out)
+    how = {"few": args.plan != "first", "backend": args.backend}
+    how |= {"n_repeats": args.repeats, "n_threads": args.threads}
+    for i, settings in enumerate(PLANS[args.plan]):
+        store.fill(
+            "search",
+            lambda settings=settings: train(args.graph, settings, **how),
+            plan=args.plan,
+            graph=args.graph,
+            training=i,
+        )
+    if store.failures:
+        sys.exit(f"failed: {', '.join(store.failures)}")
 
 
 if __name__ == "__main__":

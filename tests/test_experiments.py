@@ -1,8 +1,10 @@
-"""The experiments' tables are made from result files alone; a finished cell is not run again."""
+"""The experiments' tables are made from results alone; a finished cell is not run again, and not lost."""
 
 from __future__ import annotations
 
+import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -13,8 +15,8 @@ if not FOLDER.exists():
     pytest.skip("the experiments are not part of the source distribution", allow_module_level=True)
 sys.path.insert(0, str(FOLDER))
 
-baselines, common, report, table6, table7, tables2_5 = map(
-    import_module, ("baselines", "common", "report", "table6", "table7", "tables2_5")
+baselines, common, report, search, table6, table7, tables2_5 = map(
+    import_module, ("baselines", "common", "report", "search", "table6", "table7", "tables2_5")
 )
 Cell, Section, Store = common.Cell, common.Section, common.Store
 FACTS = {"commit": "abc1234", "machine": "a machine", "seconds": 36.0}
@@ -131,9 +133,95 @@ def test_failed_cell_leaves_nothing_and_lets_others_run(store, capsys):
     store.fill("some", lambda: 1 / 0, seed=0)
     store.fill("some", lambda: {"value": object()}, seed=1)
     store.fill("some", lambda: {"value": 1}, seed=2)
-    assert [path.name for path in store.folder.rglob("*") if path.is_file()] == ["2.json"]
-    assert store.failures == ["0.json", "1.json"]
+    assert [path.name for path in store.folder.rglob("*") if path.is_file()] == ["some.jsonl"]
+    assert [result["seed"] for result in store.read_all("some")] == [2]
+    assert store.failures == ["some/0", "some/1"]
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_table_has_one_line_a_cell_sorted_by_key(store):
+    keys = [{"model": m, "seed": s} for m in ("b", "a") for s in (10, 9)] + [{"what": "aa"}]
+    for key in [*keys, keys[0]]:
+        store.write("some", key, {"value": sum(map(len, key))})
+    lines = store.path("some").read_text().splitlines()
+    assert lines[0] == '{"key": {"model": "a", "seed": 9}, "value": 9}'
+    assert [list(json.loads(line)["key"].values()) for line in lines] == [
+        ["a", 9], ["a", 10], ["aa"], ["b", 9], ["b", 10]
+    ]  # fmt: skip
+    assert store.read("some", seed=9, model="a") == {"model": "a", "seed": 9, "value": 9}
+    assert store.read("some", model="a") is None
+
+
+def test_a_torn_last_line_is_told_and_run_again(store, capsys):
+    for seed in range(3):
+        store.write("some", {"seed": seed}, {"value": [seed, seed]})
+    path = store.path("some")
+    whole = path.read_text()
+    path.write_text(whole[:-5])
+    assert [result["seed"] for result in store.read_all("some")] == [0, 1]
+    assert "last line is torn" in capsys.readouterr().err
+    store.write("some", {"seed": 2}, {"value": [2, 2]})
+    assert path.read_text() == whole
+    path.write_text(whole.removesuffix("\n"))  # nothing is missing
+    assert len(store.read_all("some")) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "told"), [("<<<<<<< ours", "line 2: not JSON"), ('{"key": {"seed": 0}, "value": 5}', "another")]
+)
+def test_a_damaged_table_is_refused_by_line(store, line, told):
+    for seed in range(2):
+        store.write("some", {"seed": seed}, {"value": seed})
+    first, second = store.path("some").read_text().splitlines()
+    store.path("some").write_text("\n".join([first, line, second, second]))
+    with pytest.raises(SystemExit, match=told):
+        store.read("some", seed=0)
+
+
+def test_an_interrupted_write_leaves_the_table_as_it_was(store, monkeypatch):
+    store.write("some", {"seed": 0}, {"value": 0})
+    before = store.path("some").read_bytes()
+
+    def stop(*_args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            store.write("some", {"seed": 1}, {"value": 1})
+    assert store.path("some").read_bytes() == before
+    assert len(list(store.path("some").parent.iterdir())) == 1
+
+
+def test_runs_beside_each_other_lose_nothing(store):
+    def run(name):
+        mine = Store(store.folder)  # locks hold between descriptors, so threads are as good as processes
+        for i in range(30):
+            mine.write("some", {"run": name, "i": i}, {"value": i})
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(run, "abc"))
+    assert len(store.read_all("some")) == 90
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "results").glob("*.jsonl")), ids=lambda path: path.stem)
+def test_kept_tables_are_as_the_store_writes_them(path):
+    table = common._load_table(path)
+    lines = [json.dumps(record) + "\n" for record in sorted(table.values(), key=common._place)]
+    assert path.read_text() == "".join(lines)
+    assert len(lines) == path.read_text().count("\n")
+
+
+def test_the_search_is_summed_up_by_training_and_way(store):
+    for graph, f1 in (("cora", 0.9), ("ppi", 0.3)):
+        key = {"plan": "first", "graph": graph, "training": 0}
+        settings = {"kernel": "gaussian", "sigma": 1.4, "l2": 0.01}
+        ways = {way: {"micro": [f1], "macro": [f1]} for way in ("sum", "center")}
+        store.write("search", key, {"settings": settings, "shares": [10], "ways": ways})
+    _, _, first, second = search.show(store).splitlines()
+    assert first.startswith("| first | g1.4, l2 0.01 | sum | – | +0.")
+    assert second.startswith("| first | g1.4, l2 0.01 | center | – | +0.")
+    assert first.endswith("| – |")
 
 
 def test_without_data_one_clear_line(monkeypatch):
