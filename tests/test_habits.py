@@ -55,7 +55,7 @@ def test_workflow_runs_what_is_there():
     workflow = read(WORKFLOW)
     commands = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
     named = re.findall(r"(?:\.ci|tests)/[\w/.]+", "\n".join(commands))
-    assert {".ci/run", ".ci/smoke.py", "tests/test_graph.py"} <= {*named}
+    assert {".ci/run", ".ci/smoke.py", "tests/graph/test_graph.py"} <= {*named}
     assert not [name for name in named if not (ROOT / name).exists()]
     assert workflow["jobs"]["smoke"]["strategy"]["matrix"]["system"][1:] == ["macos-latest", "windows-latest"]
 
