@@ -30,6 +30,7 @@ import triton
 from generate import power_law
 from kernelne.training.config import TrainingConfig
 from kernelne.training.gpu import backend as gpu
+from kernelne.training.state import TrainingState
 
 #: The paper's settings.
 PAPER: dict[str, Any] = {
@@ -119,15 +120,22 @@ def median_seconds(work: Any, repeats: int = 3) -> float:
     return statistics.median(times)
 
 
+def train(graph: Any, settings: TrainingConfig) -> TrainingState:
+    """A whole run, its tables brought to the host."""
+    prepared = gpu.prepare(graph, settings)
+    return gpu.fetch(gpu.run(prepared, gpu.start(prepared)))
+
+
 def roofline(graph: Any, device: Any, settings: TrainingConfig, bandwidth: float) -> dict[str, float]:
     """The training kernel alone: every row a walk touches is read once and written once."""
-    trainer = gpu._Trainer(graph, settings, device)
+    prepared = gpu.prepare(graph, settings, device)
+    trainer = gpu.Runner(prepared, gpu.start(prepared))
     trainer.mixture[1] = 1.0 / len(settings.kernels)
     count = len(trainer.lengths)
     for block in range(3):  # vectors that have come apart, as in the middle of a run
-        trainer._sample(block * count, count, trainer.noise)
-        trainer._train(block * count, count)
-    seconds = median_seconds(lambda: trainer._train(0, count), 9)
+        trainer.sample(block * count, count, trainer.noise)
+        trainer.train(block * count, count)
+    seconds = median_seconds(lambda: trainer.train(0, count), 9)
     rows = 2 * settings.walk_length + settings.shared_negatives
     moved = 2 * rows * settings.dim * 4 * count
     return {
@@ -141,7 +149,7 @@ def measure(name: str, graph: Any, device: Any, model: str, repeats: int, **chan
     settings = config(model, **changes)
     on_card = gpu.to_device(graph, device)
     torch.cuda.reset_peak_memory_stats()
-    seconds = median_seconds(lambda: gpu.train(on_card, settings, device=device), repeats)
+    seconds = median_seconds(lambda: train(on_card, settings), repeats)
     tables = 8 * graph.n_nodes * settings.dim
     arrays = graph.offsets.nbytes + graph.neighbours.nbytes
     return {
@@ -162,8 +170,8 @@ def starts() -> dict[str, float]:
     """Seconds until a new process has trained on a tiny graph: nothing compiled before, then all of it."""
     code = (
         "import time; start = time.perf_counter()\n"
-        "from gpu import config, csr; import numpy as np; from kernelne.training import gpu\n"
-        "gpu.train(csr(np.array([[0, 1], [1, 2], [2, 0]]), 3), config('MKernelNE-Gauss'))\n"
+        "from gpu import config, csr, train; import numpy as np\n"
+        "train(csr(np.array([[0, 1], [1, 2], [2, 0]]), 3), config('MKernelNE-Gauss'))\n"
         "print(time.perf_counter() - start)"
     )
     with tempfile.TemporaryDirectory() as cache:

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     graph, truth = load(name)
     splits = [split_links(graph, test_share=0.5, random_state=seed) for seed in SEEDS]
     for nodes in (25, 100, 400, 2000):
-        gpu._walks_in_flight = lambda n, nodes=nodes: max(n // nodes, 1)
+        gpu.walks_in_flight = lambda n, nodes=nodes: max(n // nodes, 1)
         f1, auc = [], []
         for seed in SEEDS:
             estimator = MODELS[model](name, seed).set_params(backend="gpu", progress=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ from kernelne.estimators import estimator_of
 from kernelne.model import defaults
 from kernelne.model import vectors as making
 from kernelne.training import pilot
-from kernelne.training.course import Trained
+from kernelne.training.backend import Prepared
 from kernelne.training.cpu import backend as cpu
+from kernelne.training.state import TrainingState
 
 # Few walks leave a mixture where it started, and the estimator says so; some graphs have a node alone.
 pytestmark = [
@@ -37,19 +37,30 @@ class Backend:
     """Stands for a module that trains: notes what it was asked for, returns tables drawn from the seed."""
 
     def __init__(self, loss=0.4):
-        self.loss, self.configs = loss, []
+        self.loss, self.configs, self.n_prepared = loss, [], 0
 
-    def train(self, graph, config, report):
-        self.configs.append(config)
-        n_walks = graph.n_nodes * config.walks_per_node
-        for done in (1, n_walks // 2, n_walks):
-            report(done, n_walks, self.loss)
-        rng = np.random.default_rng(config.seed)
-        tables = rng.normal(size=(2, graph.n_nodes, config.dim)).astype(np.float32)
-        return Trained(*tables, np.ones(len(config.kernels)), {}, self.loss)
-
-    def check_memory(self, graph, config):
+    def check(self, graph, config, n_tables, dim):
         pass
+
+    def prepare(self, graph, config):
+        self.n_prepared += 1
+        return Prepared(config, graph.n_nodes, graph, None)
+
+    def start(self, prepared):
+        rng = np.random.default_rng(prepared.config.seed)
+        tables = rng.normal(size=(2, prepared.n_nodes, prepared.config.dim)).astype(np.float32)
+        return TrainingState(*tables, np.ones(len(prepared.config.kernels)))
+
+    def run(self, prepared, state, until, on_block):
+        self.configs.append(prepared.config)
+        walks = np.array([1, prepared.n_walks // 2, prepared.n_walks])
+        for done in walks:
+            on_block(done, prepared.n_walks, self.loss)
+        state.history = {"walks": walks, "pairs": np.ones(3), "loss": np.full(3, self.loss)}
+        return state
+
+    def fetch(self, state):
+        return state
 
 
 @pytest.fixture
@@ -58,10 +69,6 @@ def backend(monkeypatch):
     fake = Backend()
     monkeypatch.setattr(MKernelNE, "_backend", lambda self: fake)
     return fake
-
-
-def graph_of(n):
-    return SimpleNamespace(n_nodes=n)
 
 
 # What is left open
@@ -76,7 +83,7 @@ def test_there_is_a_value_for_every_parameter_that_can_be_left_open():
 
 
 def test_left_open_the_graph_decides():
-    settled = defaults.settle(MKernelNE().get_params(), graph_of(10_000))
+    settled = defaults.settle(MKernelNE().get_params(), 10_000)
     assert {name: settled[name] for name in defaults.AUTO} == defaults.AUTO | {"norm": 2.0}
     assert settled["kernels"] == tuple(("gaussian", sigma) for sigma in (1.0, 2.0, 3.0))
     assert (settled["walks_per_node"], settled["vectors"]) == (170, "smooth")
@@ -87,7 +94,7 @@ def test_left_open_the_graph_decides():
 
 @pytest.mark.parametrize("kernels", [PAIRS, list(PAIRS), defaults.AUTO["kernels"]])
 def test_with_kernels_given_the_rest_is_plain(kernels):
-    settled = defaults.settle(MKernelNE(kernels=kernels).get_params(), graph_of(10_000))
+    settled = defaults.settle(MKernelNE(kernels=kernels).get_params(), 10_000)
     assert settled["kernels"] is kernels
     plain = {name: settled[name] for name in OPEN}
     assert plain == {name: defaults.PLAIN[name] for name in OPEN}
@@ -98,8 +105,8 @@ def test_with_kernels_given_the_rest_is_plain(kernels):
 @pytest.mark.parametrize("kernels", ["auto", PAIRS])
 @pytest.mark.parametrize("name", OPEN)
 def test_what_is_given_is_kept(name, kernels):
-    before = defaults.settle(MKernelNE(kernels=kernels).get_params(), graph_of(50))
-    after = defaults.settle(MKernelNE(kernels=kernels, **{name: PINNED[name]}).get_params(), graph_of(50))
+    before = defaults.settle(MKernelNE(kernels=kernels).get_params(), 50)
+    after = defaults.settle(MKernelNE(kernels=kernels, **{name: PINNED[name]}).get_params(), 50)
     assert after == before | {name: PINNED[name]}
     assert before[name] != PINNED[name]
 
@@ -123,7 +130,7 @@ def test_with_kernels_given_there_is_no_pilot(backend):
 
 
 def test_one_kernel_has_nothing_open(monkeypatch):
-    monkeypatch.setattr(pilot, "pilot", None)
+    monkeypatch.setattr("kernelne.estimators.pilot", None)
     assert KernelNE(**FAST, walks_per_node=2).fit(EDGES).chosen_ == {}
 
 
@@ -143,9 +150,8 @@ def test_length_of_rows_shrinks_with_the_graph():
 def run_pilot(loss, **changes):
     model = MKernelNE(**FAST | changes)
     config, fake = model.config(), Backend(loss)
-    settings, found, _ = pilot.pilot(
-        graph_of(5), config, model.get_params(), fake.train, lambda done, total, loss: None
-    )
+    prepared = Prepared(config, 5, None, None)
+    settings, found, _ = pilot.pilot(fake, prepared, model.get_params(), lambda done, total, loss: None)
     return config, settings, found, fake.configs
 
 
@@ -248,6 +254,7 @@ def test_the_gpu_is_given_the_same_choices(backend, monkeypatch):
     assert set(asked) == {"gpu"}
     assert backend.configs == cpu_configs
     assert len(cpu_configs) == 2
+    assert backend.n_prepared == 2  # once a fit: the pilot is a run on the same walks
     assert on_gpu.chosen_ == on_cpu.chosen_
     np.testing.assert_array_equal(on_gpu.embedding_, on_cpu.embedding_)
     assert on_gpu.to_embedding().provenance["backend"] == "gpu"
@@ -272,7 +279,7 @@ def test_provenance_makes_the_same_vectors_without_a_pilot(ring, monkeypatch, ve
     assert model.chosen_["l2"] != defaults.AUTO["l2"]
     provenance = model.to_embedding().provenance
     configs = []
-    monkeypatch.setattr(cpu, "train", _noting(cpu.train, configs))
+    monkeypatch.setattr(cpu, "run", _noting(cpu.run, configs))
     again = estimator_of(provenance).set_params(random_state=provenance["seed"], n_threads=1)
     again.fit(ring)
     assert len(configs) == 1
@@ -281,10 +288,10 @@ def test_provenance_makes_the_same_vectors_without_a_pilot(ring, monkeypatch, ve
     np.testing.assert_array_equal(again.context_, model.context_)
 
 
-def _noting(train, configs):
-    def noted(graph, config, report):
-        configs.append(config)
-        return train(graph, config, report)
+def _noting(run, configs):
+    def noted(prepared, *more):
+        configs.append(prepared.config)
+        return run(prepared, *more)
 
     return noted
 
@@ -338,14 +345,14 @@ def test_combine_is_its_formula(graph, vectors, norm):
 @pytest.mark.parametrize("vectors", making.VECTORS)
 def test_the_trained_tables_stay_as_trained(vectors, monkeypatch):
     kept = []
-    real = cpu.train
+    real = cpu.run
 
-    def train(*args):
+    def run(*args):
         trained = real(*args)
         kept.append((trained.center.tobytes(), trained.context.tobytes()))
         return trained
 
-    monkeypatch.setattr(cpu, "train", train)
+    monkeypatch.setattr(cpu, "run", run)
     model = MKernelNE(**FAST, walks_per_node=3, vectors=vectors).fit(EDGES)
     assert (model.center_.tobytes(), model.context_.tobytes()) == kept[-1]
     assert model.embedding_.tobytes() != kept[-1][0]
@@ -425,7 +432,7 @@ def test_one_kernel_takes_vectors_and_norm_too(model):
 )
 @pytest.mark.parametrize("model", [KernelNE, MKernelNE])
 def test_bad_output_is_told_before_training(model, params, words, monkeypatch):
-    monkeypatch.setattr(cpu, "train", None)
+    monkeypatch.setattr(cpu, "prepare", None)
     with pytest.raises(ParameterError) as caught:
         model(**FAST | params).fit(EDGES)
     assert all(word in str(caught.value) for word in words)
@@ -439,6 +446,29 @@ def test_any_number_will_do_as_norm(norm):
     assert model.to_embedding().provenance["parameters"]["norm"] == 2
 
 
+def test_rows_can_be_left_as_trained_with_automatic_kernels(ring):
+    """None leaves the length to the graph there, so that there is a word for it."""
+    params = {"dim": 8, "walks_per_node": 20, "n_threads": 1, "random_state": 1, "vectors": "center"}
+    model = MKernelNE(**params, norm="trained").fit(ring)
+    np.testing.assert_array_equal(model.embedding_, model.center_)
+    assert "norm" not in model.chosen_
+    assert (MKernelNE(**params).fit(ring).embedding_ != model.center_).any()
+    again = estimator_of(model.to_embedding().provenance).set_params(n_threads=1, random_state=1)
+    np.testing.assert_array_equal(again.fit(ring).embedding_, model.embedding_)
+
+
+def test_the_embedding_is_made_when_it_is_asked_for(ring, monkeypatch):
+    """`fit` holds the two tables and no more; what is made of them is kept."""
+    made = []
+    monkeypatch.setattr(making, "combine", lambda *args, real=making.combine: made.append(1) or real(*args))
+    model = MKernelNE(dim=8, walks_per_node=20, random_state=1).fit(ring)
+    assert not made
+    assert model.embedding_ is model.embedding_
+    assert len(made) == 1
+    assert model.fit(ring).embedding_ is not None
+    assert len(made) == 2
+
+
 @pytest.mark.parametrize(
     ("model", "tables"),
     [
@@ -447,7 +477,9 @@ def test_any_number_will_do_as_norm(norm):
         (KernelNE(vectors="sum"), 3),
         (KernelNE(vectors="concat"), 4),
         (MKernelNE(kernels=PAIRS), 2),
-        (MKernelNE(), 4),
+        (KernelNE(norm="trained"), 2),
+        (MKernelNE(), 3.25),
+        (MKernelNE(vectors="center", norm="trained"), 2),
         (MKernelNE(vectors="center"), 3),  # the graph will say how long its rows are
     ],
 )
@@ -456,6 +488,12 @@ def test_memory_counts_the_tables_of_the_embedding(model, tables):
 
 
 # The paper's models
+
+
+def test_the_papers_own_steps_of_the_coefficients():
+    ours, strict = MKernelNE.paper().config(), MKernelNE.paper("schoenberg", strict=True, l2=0.5).config()
+    assert (ours.coef_l2, ours.coef_spread) == (0.02, 1.5)
+    assert (strict.coef_l2, strict.coef_spread, strict.l2) == (0.1, 0.0, 0.5)
 
 
 def test_the_papers_models():

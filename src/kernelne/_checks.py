@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,3 +104,26 @@ def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
     if bad.size:
         raise InputError(f"vectors: row {bad[0]} holds values that are not finite ({bad.size} such rows)")
     return table
+
+
+def available_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def seed_of(random_state: Any) -> int:
+    """64 bits from whatever scikit-learn users pass as random_state."""
+    if random_state is None:
+        return secrets.randbits(64)
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if 0 <= random_state < 2**64:
+            return int(random_state)
+    elif isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**64, dtype=np.uint64))
+    elif isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**64, dtype=np.uint64))
+    raise ParameterError(
+        "random_state",
+        random_state,
+        "must be None, an integer from 0 to 2**64 - 1, or a NumPy random generator",
+    )

@@ -3,59 +3,53 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from importlib import import_module
 from typing import Any, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelne._version import __version__
+from kernelne._checks import available_threads, seed_of
 from kernelne.embedding import Embedding
+from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import ParameterError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated
 from kernelne.model import defaults, vectors
 from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress, reporting
-from kernelne.training import pilot, resources
+from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import Trained
-
-#: Where training runs: never chosen by what the machine has, so that results do not depend on it.
-BACKENDS = ("cpu", "gpu")
+from kernelne.training.course import warn_of_little
+from kernelne.training.pilot import pilot, pilot_walks
+from kernelne.training.state import TrainingState
 
 
 class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     """What the estimators share. Subclasses store their parameters and say what the kernels are."""
 
+    _embedding: NDArray[np.float32] | None
+
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         raise NotImplementedError
 
+    def _settle(self, graph: Graph | None = None) -> dict[str, Any]:
+        """The parameters, those left open filled in as far as no pilot is needed."""
+        return defaults.settle(self.get_params(deep=False), None if graph is None else graph.n_nodes)
+
     def config(self) -> TrainingConfig:
         """The parameters, checked, as training takes them."""
-        params = defaults.settle(self.get_params(deep=False))
-        vectors.check_vector_options(params["vectors"], params["norm"], params["dim"])
+        params = self._settle()
+        vectors.check_options(params["vectors"], params["norm"], params["dim"])
+        check_backend(params["backend"], params["deterministic"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
         given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
         given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
         given["learn_coefficients"] = "kernels" in params
-        if params["backend"] not in BACKENDS:
-            raise ParameterError("backend", params["backend"], f"must be one of {', '.join(BACKENDS)}")
-        if params["backend"] == "gpu" and params["deterministic"]:
-            raise ParameterError(
-                "deterministic",
-                True,
-                "backend='gpu' adds steps in no fixed order; use backend='cpu' for this",
-            )
         if given["n_threads"] is None:
             given["n_threads"] = available_threads()
         config = TrainingConfig(**given)
@@ -64,21 +58,19 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
         """Raise now what `fit` would raise before training; returns the graph."""
         checked, config = as_graph(graph), config or self.config()
-        if self.backend == "cpu":
-            resources.check_memory(checked, config, self.n_tables())
-        else:
-            self._backend().check_memory(checked, config)
+        self._backend().check(checked, config, self.n_tables(), int(self.dim))
         return checked
 
-    def n_tables(self) -> int:
-        """Tables (n, dim) that `fit` holds at its peak."""
-        return vectors.n_tables(defaults.settle(self.get_params(deep=False)))
+    def n_tables(self) -> float:
+        """Tables as wide as those trained that are held at the peak, `embedding_` included."""
+        settled = self._settle()
+        return vectors.n_tables(settled["vectors"], settled["norm"])
 
     def n_walks(self) -> int:
         """Walks from each node in `fit`, at most: those of the pilot, if there is one, and of the run."""
         config = self.config()
         piloted = defaults.is_automatic(self.get_params(deep=False).get("kernels"))
-        return config.walks_per_node + (pilot.pilot_walks(config) if piloted else 0)
+        return config.walks_per_node + (pilot_walks(config) if piloted else 0)
 
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
@@ -86,6 +78,8 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         graph: a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a
             table of edges (pandas, polars, pyarrow; see `Graph.from_table`), or edges (m, 2) or (m, 3).
         y: ignored, for scikit-learn's sake.
+
+        If it fails the estimator is left as it was.
         """
         config = self.config()
         checked = self.check(graph, config)
@@ -93,40 +87,59 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         if n_isolated:
             warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
-        params = self.get_params(deep=False)
-        settled = defaults.settle(params, checked)
-        self.chosen_ = {name: value for name, value in settled.items() if value is not params[name]}
-        with reporting(self.progress) as report:
-            if defaults.is_automatic(params.get("kernels")):
-                train = self._backend().train
-                config, found, report = pilot.pilot(checked, config, params, train, report)
-                self.chosen_ |= found
-            trained: Trained = self._backend().train(checked, config, report)
-        _warn_of_little(trained.loss, config)
-        self.seconds_ = time.perf_counter() - start
+        config, chosen, state = self._train(checked, config)
+        seconds = time.perf_counter() - start
+        warn_of_little(state.loss, config)
+        self.chosen_ = chosen
+        self.seconds_ = seconds
         self.graph_: Graph = checked
         self.seed_ = config.seed
         self.kernels_ = config.kernels
-        self.center_: NDArray[np.float32] = trained.center
-        self.context_: NDArray[np.float32] = trained.context
-        self.embedding_: NDArray[np.float32] = vectors.combine(
-            checked, trained.center, trained.context, settled["vectors"], settled["norm"]
-        )
-        self.coefficients_ = trained.coefficients
-        self.history_ = trained.history
-        self.loss_ = trained.loss
-        self._provenance = asdict(config) | {name: settled[name] for name in ("dim", "vectors", "norm")}
-        self._provenance |= {"model": type(self).__name__, "backend": self.backend}
+        self.center_: NDArray[np.float32] = state.center
+        self.context_: NDArray[np.float32] = state.context
+        self.coefficients_ = state.coefficients
+        self.history_ = state.history
+        self.loss_ = state.loss
+        self._embedding = None
+        self._trained_with = asdict(config) | {
+            name: self._settle(checked)[name] for name in ("dim", "vectors", "norm")
+        }
+        self._trained_with |= {"model": type(self).__name__, "backend": self.backend}
         return self
 
-    def check_backend(self) -> None:
-        """Raise now what `fit` would raise for want of a GPU or the packages for it."""
-        if self.backend == "gpu":
-            self._backend().find_device()
+    def _train(
+        self, graph: Graph, config: TrainingConfig
+    ) -> tuple[TrainingConfig, dict[str, Any], TrainingState]:
+        """A whole run, after a pilot where kernels are left open: its settings, what was chosen, its end."""
+        given, settled = self.get_params(deep=False), self._settle(graph)
+        chosen = {name: value for name, value in settled.items() if value is not given[name]}
+        backend = self._backend()
+        report: OnBlock
+        with reporting(self.progress) as report:
+            prepared = backend.prepare(graph, config)
+            if defaults.is_automatic(given.get("kernels")):
+                config, found, report = pilot(backend, prepared, given, report)
+                chosen |= found
+                prepared = prepared.adapt(config)
+            state = backend.run(prepared, backend.start(prepared), None, report)
+        return config, chosen, backend.fetch(state)
 
-    def _backend(self) -> Any:
-        """The module that trains; that of the GPU needs packages of its own: imported only if asked for."""
-        return import_module(f"kernelne.training.{self.backend}.backend")
+    @property
+    def embedding_(self) -> NDArray[np.float32]:
+        """float32 (n, dim); row i belongs to graph_.nodes[i]. Made of the two tables when first asked for."""
+        if not hasattr(self, "center_"):
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        if self._embedding is None:
+            how = (self._trained_with["vectors"], self._trained_with["norm"])
+            self._embedding = vectors.combine(self.graph_, self.center_, self.context_, *how)
+        return self._embedding
+
+    def check_backend(self) -> None:
+        """Raise now what `fit` would raise for want of a device or the packages for it."""
+        self._backend().check_machine()
+
+    def _backend(self) -> Backend:
+        return load_backend(self.backend)
 
     def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
         """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
@@ -134,16 +147,30 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def to_embedding(self) -> Embedding:
         """What was learned, with node ids and provenance, ready to be saved."""
-        check_is_fitted(self, "embedding_")
+        check_is_fitted(self, "center_")
         return Embedding(
             self.embedding_,
             self.graph_.nodes,
-            provenance=_provenance(self),
+            provenance=self._provenance(),
             center=self.center_,
             context=self.context_,
             kernels=self.kernels_,
             coefficients=self.coefficients_,
         )
+
+    def _provenance(self) -> dict[str, Any]:
+        parameters = dict(self._trained_with)
+        return {
+            "model": parameters.pop("model"),
+            "seed": parameters.pop("seed"),
+            "parameters": parameters,
+            "chosen": dict(self.chosen_),
+            "graph": describe_graph(self.graph_),
+            "backend": parameters.pop("backend"),
+            "seconds": round(self.seconds_, 3),
+            "loss": None if math.isnan(self.loss_) else self.loss_,
+            "versions": versions(),
+        }
 
 
 class KernelNE(_WalkEmbedder):
@@ -163,7 +190,7 @@ class KernelNE(_WalkEmbedder):
     shared_negatives: negatives drawn for a walk, shared by its pairs; fewer are faster, more are smoother.
     vectors: what becomes the embedding: the "center" table; the "sum" of both; "smooth", that sum plus the
         mean of the neighbours' sums; or "concat", both side by side, each with dim / 2 columns.
-    norm: mean length of the embedding's rows; None leaves it as trained.
+    norm: mean length of the embedding's rows; "trained" or None leaves them as trained.
     backend: "cpu", or "gpu" for one NVIDIA GPU (needs kernelne[gpu]).
     n_threads: None for all cores this process may use; without meaning on a GPU.
     deterministic: the same bits for the same `random_state` on any number of threads; slower.
@@ -206,7 +233,7 @@ class KernelNE(_WalkEmbedder):
         l2: float = 1e-2,
         shared_negatives: int = 14,
         vectors: str = "center",
-        norm: float | None = None,
+        norm: float | str | None = None,
         backend: str = "cpu",
         n_threads: int | None = None,
         deterministic: bool = False,
@@ -240,7 +267,7 @@ class KernelNE(_WalkEmbedder):
     @classmethod
     def paper(cls, kernel: str = "gaussian", **changes: Any) -> Self:
         """The paper's model of that name ("gaussian" or "schoenberg", both with sigma 2); changes on top."""
-        _check_paper("kernel", kernel, ("gaussian", "schoenberg"))
+        _check_paper(kernel)
         settings: dict[str, Any] = {"kernel": kernel, "sigma": 2.0}
         return cls(**(settings | changes))
 
@@ -253,6 +280,7 @@ class MKernelNE(_WalkEmbedder):
     kernels: (name, sigma) pairs, names as in KernelNE. "auto" leaves them and all parameters that are None to
         the graph: a pilot run on a tenth of the walks decides, never a label (`chosen_` says what). With
         kernels given, parameters that are None are KernelNE's, or as said here.
+    norm: as in KernelNE, but None with automatic kernels: by the number of nodes.
     coef_l2: decay of the coefficients, β; None: 0.02.
     coef_spread: pull of the coefficients towards each other, γ, with a floor under their sum that keeps the
         vectors from collapsing; 0 leaves them free, as in the paper; None: 1.5.
@@ -286,7 +314,7 @@ class MKernelNE(_WalkEmbedder):
         l2: float | None = None,
         shared_negatives: int = 14,
         vectors: str | None = None,
-        norm: float | None = None,
+        norm: float | str | None = None,
         backend: str = "cpu",
         n_threads: int | None = None,
         deterministic: bool = False,
@@ -324,22 +352,29 @@ class MKernelNE(_WalkEmbedder):
         return check_kernels(kernels)
 
     @classmethod
-    def paper(cls, kernel: str = "gaussian", dataset: str | None = None, **changes: Any) -> Self:
+    def paper(
+        cls, kernel: str = "gaussian", dataset: str | None = None, *, strict: bool = False, **changes: Any
+    ) -> Self:
         """The paper's mixture of that name, "gaussian" or "schoenberg"; changes on top.
 
         Gaussians have sigma 1, 2, 3, and 0.5, 1, 1.5 for dataset="ppi"; Schoenberg's 1, 1.5, 2.
+
+        The step of the coefficients is ours: `coef_l2` is 0.02 and `coef_spread` 1.5, which reach the paper's
+        scores where its own 0.1 and 0 fall below them. strict=True takes the paper's 0.1 and 0.
         """
-        _check_paper("kernel", kernel, ("gaussian", "schoenberg"))
+        _check_paper(kernel)
         sigmas = (1.0, 1.5, 2.0) if kernel == "schoenberg" else (1.0, 2.0, 3.0)
         if kernel == "gaussian" and str(dataset).lower() == "ppi":
             sigmas = (0.5, 1.0, 1.5)
         settings: dict[str, Any] = {"kernels": tuple((kernel, sigma) for sigma in sigmas)}
+        if strict:
+            settings |= {"coef_l2": 0.1, "coef_spread": 0.0}
         return cls(**(settings | changes))
 
 
-def _check_paper(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ParameterError(name, value, f"the paper has {' and '.join(known)}")
+def _check_paper(kernel: Any) -> None:
+    if kernel not in ("gaussian", "schoenberg"):
+        raise ParameterError("kernel", kernel, "the paper has gaussian and schoenberg")
 
 
 def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
@@ -355,74 +390,3 @@ def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
         ((kernel, sigma),) = check_kernels(parameters["kernels"])
         estimator.set_params(kernel=kernel, sigma=sigma)
     return estimator
-
-
-def available_threads() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _warn_of_little(loss: float, config: TrainingConfig) -> None:
-    """Say so when nothing, or next to nothing, was learned."""
-    if math.isnan(loss):
-        warn("no walk had two nodes to pair: the vectors are the random start")
-    # A constant kernel of 1/(1 + n_negative) scores this: pull and push cancel, and the decay wins.
-    elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
-        warn(
-            f"the loss, {loss:.4f}, is that of vectors which are all alike: too few walks for a small graph, "
-            "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
-        )
-
-
-def seed_of(random_state: Any) -> int:
-    """64 bits from whatever scikit-learn users pass as random_state."""
-    if random_state is None:
-        return secrets.randbits(64)
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        if 0 <= random_state < 2**64:
-            return int(random_state)
-    elif isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**64, dtype=np.uint64))
-    elif isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**64, dtype=np.uint64))
-    raise ParameterError(
-        "random_state",
-        random_state,
-        "must be None, an integer from 0 to 2**64 - 1, or a NumPy random generator",
-    )
-
-
-def _provenance(estimator: _WalkEmbedder) -> dict[str, Any]:
-    parameters = dict(estimator._provenance)
-    return {
-        "model": parameters.pop("model"),
-        "seed": parameters.pop("seed"),
-        "parameters": parameters,
-        "chosen": dict(estimator.chosen_),
-        "graph": describe_graph(estimator.graph_),
-        "backend": parameters.pop("backend"),
-        "seconds": round(estimator.seconds_, 3),
-        "loss": None if math.isnan(estimator.loss_) else estimator.loss_,
-        "versions": versions(),
-    }
-
-
-def describe_graph(graph: Graph) -> dict[str, Any]:
-    """What provenance tells of the graph."""
-    return {
-        "fingerprint": graph.fingerprint,
-        "nodes": graph.n_nodes,
-        "edges": graph.n_edges,
-        "directed": graph.directed,
-        "weighted": graph.weights is not None,
-    }
-
-
-def versions() -> dict[str, str]:
-    """What provenance tells of the software."""
-    return {
-        "kernelne": __version__,
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "python": platform.python_version(),
-    }

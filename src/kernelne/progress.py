@@ -28,7 +28,7 @@ def reporting(progress: Progress, task: str = "training", unit: str = "walks") -
     task, unit: what is done, and what is counted; a loss that is nan is not shown.
     """
     if callable(progress):
-        yield progress
+        yield lambda done, total, loss: _call(progress, done, total, loss)
     elif progress is False or sys.stderr is None or (progress is None and not sys.stderr.isatty()):
         yield _ignore
     else:
@@ -37,6 +37,10 @@ def reporting(progress: Progress, task: str = "training", unit: str = "walks") -
             yield shown.report
         finally:
             shown.close()
+
+
+def _call(function: Callable[[int, int, float], Any], done: int, total: int, loss: float) -> None:
+    function(done, total, loss)  # whatever it returns: it is told of the run, and does not steer it
 
 
 def _ignore(done: int, total: int, loss: float) -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from skipgram_reference import walk_steps
 
 from kernelne.baselines._clusters import Clusters, pull
-from kernelne.baselines._skipgram import LOGISTIC, SQUARED, Walking, start_tables, train_walks
-from kernelne.training.cpu.loop import Step, make_scratch
+from kernelne.baselines._skipgram import LOGISTIC, SQUARED, Walking, train_walks
+from kernelne.training.cpu.loop import Step, Tables
+from kernelne.training.cpu.scratch import make_scratch
 from kernelne.walks.noise import alias_table, draw_alias
 from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
@@ -24,9 +25,9 @@ def _problem(random_graph, seed, *, n, dim, length, window, n_shared, l2):
     step = Step(window, 5, n_shared, np.float32(l2), RATE, RATE, 1000, np.float32(1e6))
     plan = WalkPlan(np.uint64(seed), length, 1.0, 1.0)
     walking = Walking(walk_graph(graph), plan, alias_table(rng.random(n) + 0.1), step)
-    tables = start_tables(n, dim, np.uint64(seed))
-    for table in (tables.center, tables.context):
-        table[:] = rng.normal(0, 1.5 / np.sqrt(dim), table.shape)
+    center, context = rng.normal(0, 1.5 / np.sqrt(dim), (2, n, dim)).astype(np.float32)
+    no_steps, no_rows = np.empty((0, dim), np.float32), np.empty(0, np.int64)
+    tables = Tables(center, context, False, no_steps, no_rows, no_steps, no_rows)
     return walking, tables, make_scratch(length, n_shared, dim, 1)
 
 

@@ -40,6 +40,7 @@ def main() -> None:
 
     from kernelne.training.gpu.coefficients import end_block
     from kernelne.training.gpu.loop import train_walks
+    from kernelne.training.gpu.shape import shape as shape_of
     from kernelne.training.gpu.walks import sample_walks
 
     found = {}
@@ -55,7 +56,7 @@ def main() -> None:
         ("long walks, huge tables", {"walk_length": 40, "shared_negatives": 40}, 2**25),
     ):
         settings = config(**({"dim": 128, "shared_negatives": 14} | changes))
-        shape = gpu._shape(settings, n, on_gpu=True)
+        shape = shape_of(settings, n, on_gpu=True)
         options = {name: shape.pop(name) for name in list(shape) if name.islower()}
         found[name] = _ptx(train_walks, shape, **options)
     json.dump(found, sys.stdout)

@@ -13,8 +13,10 @@ from oracle import config, judge
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments, n_sums, step_coefficients
 from kernelne.model.objective import walk_pairs
+from kernelne.training.backend import OnBlock, go_on
 from kernelne.training.config import TrainingConfig
 from kernelne.training.gpu import backend as gpu
+from kernelne.training.state import TrainingState
 
 #: Rounded additions to one entry of a table, about: tiles of a walk that comes back to a node.
 _ADDITIONS = 16
@@ -31,6 +33,20 @@ def bare_graph(matrix: Any) -> SimpleNamespace:
         weights=weights,
         n_nodes=rows.shape[0],
     )
+
+
+def runner(graph: Any, settings: TrainingConfig, device: Any) -> gpu.Runner:
+    """A run on the device, before its first walk."""
+    prepared = gpu.prepare(graph, settings, device)
+    return gpu.Runner(prepared, gpu.start(prepared))
+
+
+def train(
+    graph: Any, settings: TrainingConfig, on_block: OnBlock = go_on, device: Any = None
+) -> TrainingState:
+    """A whole run on the device."""
+    prepared = gpu.prepare(graph, settings, device)
+    return gpu.fetch(gpu.run(prepared, gpu.start(prepared), None, on_block))
 
 
 def walks_of(trainer: Any, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -70,11 +86,11 @@ def assert_trains_as_the_oracle(
     coefficients = np.ones(len(settings.kernels))
     if settings.learn_coefficients:
         coefficients = rng.uniform(-1, 1, len(settings.kernels)).astype(np.float32).astype(float)
-    for table, start in ((trainer.center, before[0]), (trainer.context, before[1])):
+    for table, start in ((trainer.state.center, before[0]), (trainer.state.context, before[1])):
         table.copy_(_like(table, start))
     trainer.mixture[1].copy_(_like(trainer.mixture, coefficients))
-    trainer._sample(first, count, trainer.noise)
-    sums = trainer._train(first, count).cpu().numpy().sum(axis=0, dtype=np.float64)
+    trainer.sample(first, count, trainer.noise)
+    sums = trainer.train(first, count).cpu().numpy().sum(axis=0, dtype=np.float64)
     rows, lengths = walks_of(trainer, count)
 
     scale = np.zeros(count)
@@ -95,7 +111,7 @@ def assert_trains_as_the_oracle(
         summed = scale[w] * np.concatenate([moments.linear, moments.quadratic.ravel()])
         total += np.concatenate([[moments.n_pairs, moments.loss], summed])
 
-    for table, start, step in zip((trainer.center, trainer.context), before, steps, strict=True):
+    for table, start, step in zip((trainer.state.center, trainer.state.context), before, steps, strict=True):
         after = table.cpu().numpy().astype(float)
         atol = precision * np.abs(step).max() + _ADDITIONS * 2.0**-25 * np.abs(after).max()
         np.testing.assert_allclose(after - start, step, rtol=0, atol=atol)
@@ -160,16 +176,16 @@ def sample_everywhere(device: Any) -> dict[str, NDArray[np.int32]]:
         matrix = matrix if directed else np.maximum(matrix, matrix.T)
         graph = bare_graph(matrix if weighted else (matrix > 0).astype(float))
         shape = {"walk_length": 5, "walks_per_node": 4, "shared_negatives": 3}
-        trainer = gpu._Trainer(graph, config(p=p, q=q, seed=2**64 - 7, **shape), device)
+        trainer = runner(graph, config(p=p, q=q, seed=2**64 - 7, **shape), device)
         noise = gpu.Noise(*(part.to(device) for part in gpu.alias_table(torch.arange(50.0).double())))
         for first in (0, 2**33 + 1):
             trainer.rows.zero_()
-            trainer._sample(first, 140, noise)
+            trainer.sample(first, 140, noise)
             rows, lengths = walks_of(trainer, 140)
             sampled[f"{'weighted' if weighted else 'plain'}, p={p}, q={q}, from {first}"] = np.c_[
                 lengths, rows
             ]
-        sampled[f"first table, p={p}"] = trainer.center.cpu().numpy().view(np.int32)
+        sampled[f"first table, p={p}"] = trainer.state.center.cpu().numpy().view(np.int32)
     return sampled
 
 

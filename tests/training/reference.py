@@ -13,7 +13,13 @@ from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments, n_sums
 from kernelne.model.objective import Gradients, WalkPairs, walk_pairs
-from kernelne.training.cpu.loop import Mixture, Scratch, Step, Tables, make_scratch, train_walks
+from kernelne.training.backend import OnBlock, go_on
+from kernelne.training.backend import train as train_by
+from kernelne.training.config import TrainingConfig
+from kernelne.training.cpu import backend as cpu
+from kernelne.training.cpu.loop import Mixture, Step, Tables, train_walks
+from kernelne.training.cpu.scratch import Scratch, make_scratch
+from kernelne.training.state import TrainingState
 from kernelne.walks.noise import alias_table, draw_alias
 from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
@@ -127,3 +133,8 @@ class Problem:
             first, last, self.walk_graph, self.plan, self.noise, step, mixture, tables, 0, scratch, sums
         )
         return tables, sums, n_bad
+
+
+def train(graph: Graph, settings: TrainingConfig, on_block: OnBlock = go_on) -> TrainingState:
+    """A whole run on the CPU."""
+    return train_by(cpu, graph, settings, on_block)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference import config
+from reference import config, train
 
 from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
@@ -19,8 +19,7 @@ from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import FLOOR
 from kernelne.training.course import blocks
 from kernelne.training.cpu import backend as cpu
-from kernelne.training.cpu import loop
-from kernelne.training.cpu.backend import train
+from kernelne.training.cpu import scratch
 
 THREE = tuple((name, 1.5) for name in KERNELS)
 
@@ -70,10 +69,9 @@ def test_deterministic_bits_are_the_same_in_another_process(ring):
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from reference import config
+from reference import config, train
 from test_cpu import THREE, _digest
 from kernelne.graph import Graph
-from kernelne.training.cpu.backend import train
 nodes = np.arange(64)
 graph = Graph.from_edges(np.tile(nodes, 2), np.concatenate([(nodes + 1) % 64, (nodes + 2) % 64]))
 print(_digest(train(graph, config(kernels=THREE, learn_coefficients=True, deterministic=True, n_threads=2))))
@@ -135,9 +133,9 @@ def test_bits_do_not_depend_on_where_memory_lies(two_cliques, monkeypatch, deter
     """LLVM's loops look whether their arrays are close, and take another way, with other rounding, if so."""
 
     def run(numpy):
-        monkeypatch.setattr(loop, "np", numpy)
+        monkeypatch.setattr(scratch, "np", numpy)
         monkeypatch.setattr(cpu, "np", numpy)
-        return _digest(cpu.train(two_cliques, config(walks_per_node=2, deterministic=deterministic, **shape)))
+        return _digest(train(two_cliques, config(walks_per_node=2, deterministic=deterministic, **shape)))
 
     expected = run(np)
     counted = SideBySide()

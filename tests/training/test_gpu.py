@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -21,7 +22,9 @@ from gpu_steps import (
     assert_trains_as_the_oracle,
     bare_graph,
     planted,
+    runner,
     score,
+    train,
     walks_of,
 )
 from oracle import config
@@ -31,9 +34,10 @@ from kernelne.errors import DivergenceError, InputError
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.objective import walk_pairs
-from kernelne.training import course
+from kernelne.training import backend, course
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.gpu import backend as gpu
+from kernelne.training.gpu import shape
 from kernelne.walks import sample as walk_sample
 
 try:
@@ -50,7 +54,7 @@ MIXTURE = tuple((name, sigma) for name, sigma in zip(KERNELS, (1.0, 2.0, 0.5), s
 
 
 def _trainer(graph, **changes):
-    return gpu._Trainer(graph, config(**changes), HOST)
+    return runner(graph, config(**changes), HOST)
 
 
 # ---------------------------------------------------------------------------------------------- kernels
@@ -84,7 +88,7 @@ def _on_cpu(graph, settings, first, count):
 
 def _on_gpu(trainer, first, count):
     """The GPU's walks, zeros beyond their ends."""
-    trainer._sample(first, count, trainer.noise)
+    trainer.sample(first, count, trainer.noise)
     rows, lengths = walks_of(trainer, count)
     nodes = rows[:, : trainer.config.walk_length]
     return np.where(np.arange(nodes.shape[1]) < lengths[:, None], nodes, 0), lengths
@@ -207,7 +211,7 @@ def test_visits_are_the_cpus(random_graph, directed, density, weighted, p, q):
     # A weighted walk that steps on another edge, once in a while, counts elsewhere.
     exact = p == 1 or not weighted
     rtol = 1e-5 if exact else 0.05
-    np.testing.assert_allclose(trainer._visits().numpy(), expected, rtol=rtol)
+    np.testing.assert_allclose(trainer.visits().numpy(), expected, rtol=rtol)
     noise = expected**course.NOISE_POWER
     np.testing.assert_allclose(_alias_shares(trainer.noise), noise / noise.sum(), rtol=rtol)
 
@@ -256,7 +260,7 @@ def test_negatives_are_drawn_from_the_table(two_cliques, monkeypatch):
     monkeypatch.setattr(gpu, "_SAMPLED_TOGETHER", 2048)
     trainer = _trainer(two_cliques, shared_negatives=20, walk_length=2, walks_per_node=200)
     weights = np.arange(11.0) ** 2
-    trainer._sample(0, 2048, gpu.alias_table(torch.from_numpy(weights)))
+    trainer.sample(0, 2048, gpu.alias_table(torch.from_numpy(weights)))
     drawn = np.bincount(walks_of(trainer, 2048)[0][:, 2:].ravel(), minlength=11)
     assert drawn[0] == 0
     assert scipy.stats.chisquare(drawn[1:], drawn.sum() * weights[1:] / weights.sum()).pvalue > 1e-3
@@ -320,7 +324,7 @@ def test_walks_that_end_early(random_graph):
     ("n", "walks"), [(1, 1), (49, 1), (75, 3), (625, 25), (3312, 57), (10_000, 100), (10**6, 1000)]
 )
 def test_walks_in_flight_are_few_in_small_graphs(n, walks):
-    assert gpu._walks_in_flight(n) == walks
+    assert shape.walks_in_flight(n) == walks
 
 
 def test_programs_share_the_walks_out(random_graph):
@@ -352,9 +356,9 @@ def test_gradients_fit_into_half_precision(kernel, changes):
     slope = abs(KERNELS[kernel[0]](np.float64(0.0), kernel[1])[1])
     ends = np.concatenate([pairs.centers, pairs.contexts + 1000])
     most = np.bincount(ends + 1000, np.tile(4 * 2 * slope * pairs.weights, 2)).max()
-    unit = gpu._unit(settings)
+    unit = shape.unit(settings)
     assert math.frexp(unit)[0] == 0.5
-    assert 0.1 <= most / unit <= gpu._LARGEST_GRADIENT  # far from 65,504 and from 2⁻¹⁴
+    assert 0.1 <= most / unit <= shape.LARGEST_GRADIENT  # far from 65,504 and from 2⁻¹⁴
 
 
 @pytest.mark.parametrize("n_kernels", [1, 2, 3, 5])
@@ -381,13 +385,14 @@ def test_a_run_is_the_cpus(random_graph, few_blocks):
     graph = random_graph(6, 24, directed=False, weighted=False, density=0.15)
     shape = {"dim": 7, "walks_per_node": 3, "walk_length": 6, "window": 3, "shared_negatives": 5}
     settings = config(kernels=MIXTURE[1:], learn_coefficients=True, learning_rate=0.1, q=2.0, **shape)
-    with cpu._Trainer(graph, settings) as ours:
-        theirs = gpu._Trainer(graph, settings, HOST)
-        theirs.noise = gpu.Noise(*(torch.from_numpy(part.view(np.int32)) for part in ours.noise))
-        np.testing.assert_array_equal(theirs.center.numpy(), ours.tables.center)
-        np.testing.assert_array_equal(theirs.course.coefficients, ours.course.coefficients)
-        start = ours.tables.center.copy()
-        expected, found = ours.run(_quiet), theirs.run(_quiet)
+    ours, theirs = cpu.prepare(graph, settings), gpu.prepare(graph, settings, HOST)
+    noise = gpu.Noise(*(torch.from_numpy(part.view(np.int32)) for part in ours.noise))
+    theirs = dataclasses.replace(theirs, noise=noise)
+    here, there = cpu.start(ours), gpu.start(theirs)
+    np.testing.assert_array_equal(there.center.numpy(), here.center)
+    np.testing.assert_array_equal(there.coefficients, here.coefficients)
+    start = here.center.copy()
+    expected, found = cpu.run(ours, here), gpu.fetch(gpu.run(theirs, there))
     moved = np.abs(expected.center - start).max()
     assert moved > 0.1
     for name in ("center", "context"):
@@ -401,16 +406,12 @@ def test_a_run_is_the_cpus(random_graph, few_blocks):
     assert found.center.dtype == found.context.dtype == np.float32
 
 
-def _quiet(done, total, loss):
-    pass
-
-
 def test_a_run_learns_and_reports(two_cliques, few_blocks):
     heard = []
     settings = config(
         kernels=MIXTURE[:2], learn_coefficients=True, walks_per_node=10, walk_length=4, learning_rate=0.2
     )
-    trained = gpu.train(two_cliques, settings, lambda *told: heard.append(told), device=HOST)
+    trained = train(two_cliques, settings, lambda *told: heard.append(told), device=HOST)
     done, totals, losses = zip(*heard, strict=True)
     assert set(totals) == {110}
     assert list(done) == trained.history["walks"].tolist()
@@ -423,9 +424,26 @@ def test_a_run_learns_and_reports(two_cliques, few_blocks):
     assert np.abs(trained.center[10]).max() <= 0.5 / 16  # node 10 is alone
 
 
+@pytest.mark.parametrize("stop_at", [1, 20, 60])
+def test_a_run_in_parts_is_one_run(two_cliques, few_blocks, monkeypatch, stop_at):
+    """Ended between blocks, its tables brought to the host and back, as by a file."""
+    monkeypatch.setattr(gpu, "_LOOKED_AT_TOGETHER", 1)
+    settings = config(kernels=MIXTURE[:2], learn_coefficients=True, walks_per_node=8, walk_length=4)
+    whole = train(two_cliques, settings, device=HOST)
+    prepared = gpu.prepare(two_cliques, settings, HOST)
+    state = gpu.fetch(gpu.run(prepared, gpu.start(prepared), None, lambda done, *_: done >= stop_at))
+    assert stop_at <= state.next_walk < prepared.n_walks
+    state = gpu.fetch(gpu.run(prepared, state))
+    assert state.next_walk == prepared.n_walks
+    for name in ("center", "context", "coefficients"):
+        np.testing.assert_array_equal(getattr(state, name), getattr(whole, name))
+    for name, values in whole.history.items():
+        np.testing.assert_array_equal(state.history[name], values)
+
+
 def test_seeds_fix_a_run(two_cliques, few_blocks):
     settings = {"walks_per_node": 1, "walk_length": 3, "shared_negatives": 2}
-    runs = [gpu.train(two_cliques, config(seed=seed, **settings), device=HOST) for seed in (3, 3, 4)]
+    runs = [train(two_cliques, config(seed=seed, **settings), device=HOST) for seed in (3, 3, 4)]
     np.testing.assert_array_equal(runs[0].center, runs[1].center)
     assert (runs[0].center != runs[2].center).all()
 
@@ -434,21 +452,21 @@ def test_seeds_fix_a_run(two_cliques, few_blocks):
 def test_divergence_is_told_when_it_happens(two_cliques, few_blocks):
     settings = config(learning_rate=1e20, walks_per_node=8, walk_length=5, shared_negatives=3)
     with pytest.raises(DivergenceError, match=r"learning_rate=1e\+20") as caught:
-        gpu.train(two_cliques, settings, device=HOST)
+        train(two_cliques, settings, device=HOST)
     assert " 88 of 88" not in str(caught.value)
 
 
 def test_tables_that_explode_at_the_end_are_noticed(two_cliques, few_blocks, monkeypatch):
     monkeypatch.setattr(gpu, "norm_limit", lambda config: 1e-6)
     with pytest.raises(DivergenceError, match=r" 11 of 11"):
-        gpu.train(two_cliques, config(walks_per_node=1, walk_length=3), device=HOST)
+        train(two_cliques, config(walks_per_node=1, walk_length=3), device=HOST)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_without_edges_nothing_is_trained(weighted):
     graph = bare_graph(np.zeros((5, 5)))
     graph.weights = np.zeros(0, np.float32) if weighted else None
-    trained = gpu.train(graph, config(walks_per_node=2, shared_negatives=3), device=HOST)
+    trained = train(graph, config(walks_per_node=2, shared_negatives=3), device=HOST)
     assert np.isnan(trained.loss)
     assert not trained.context.any()
     assert 0 < np.abs(trained.center).max() <= 0.5 / 16
@@ -457,8 +475,8 @@ def test_without_edges_nothing_is_trained(weighted):
 def test_a_graph_on_the_device_may_be_given(two_cliques):
     settings = config(walks_per_node=1, walk_length=3, shared_negatives=2)
     there = gpu.to_device(two_cliques, HOST)
-    expected = gpu.train(two_cliques, settings, device=HOST)
-    np.testing.assert_array_equal(gpu.train(there, settings, device=HOST).center, expected.center)
+    expected = train(two_cliques, settings, device=HOST)
+    np.testing.assert_array_equal(train(there, settings, device=HOST).center, expected.center)
 
 
 def test_a_graph_too_large_for_the_card_is_refused(two_cliques, monkeypatch):
@@ -466,10 +484,10 @@ def test_a_graph_too_large_for_the_card_is_refused(two_cliques, monkeypatch):
     for name, value in (("is_available", True), ("current_device", 0)):
         monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (needed, 2 * needed))
-    gpu.check_memory(two_cliques, config())
+    gpu.check(two_cliques, config(), 2, 16)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (needed - 1, 2 * needed))
     with pytest.raises(InputError, match=r"dim=16: 11 nodes and 42 arcs need 0\.1 GiB") as caught:
-        gpu.check_memory(two_cliques, config())
+        gpu.check(two_cliques, config(), 2, 16)
     assert "\n" not in str(caught.value)
 
 
@@ -481,7 +499,7 @@ def test_estimators_train_on_the_gpu_when_asked(two_cliques, few_blocks, monkeyp
         model = KernelNE(backend="gpu", progress=False, **settings).fit(two_cliques)
     embedding = model.to_embedding()
     assert embedding.provenance["backend"] == "gpu"
-    np.testing.assert_array_equal(embedding.vectors, gpu.train(two_cliques, model.config()).center)
+    np.testing.assert_array_equal(embedding.vectors, train(two_cliques, model.config()).center)
 
 
 def test_the_gpu_needs_no_other_backends_packages():
@@ -490,16 +508,11 @@ def test_the_gpu_needs_no_other_backends_packages():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(result.stdout.split())
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}
-    parts = {
-        "errors",
-        "_checks",
-        "kernels",
-        "_version",
-        "training",
-        "training.config",
-        "training.coefficients",
+    parts = {"errors", "_checks", "_version", "model", "model.kernels", "model.mixture", "training"}
+    parts |= {f"training.{name}" for name in ("backend", "config", "course", "state", "gpu")}
+    parts |= {
+        f"training.gpu.{name}" for name in ("arrays", "backend", "coefficients", "loop", "shape", "walks")
     }
-    parts |= {f"training.{name}" for name in ("run", "gpu", "gpu_coefficients", "gpu_loop", "gpu_walks")}
     assert {name for name in loaded if name.startswith("kernelne.")} == {f"kernelne.{p}" for p in parts}
 
 
@@ -508,7 +521,7 @@ def test_the_scores_a_card_must_reach_are_the_cpus(model):
     """The machine with the card may lack Numba, so its tests know the CPU's scores from here."""
     kernels, expected = CPU_SCORES[model]
     graph, labels = planted()
-    trained = cpu.train(graph, config(**kernels, **PLANTED))
+    trained = backend.train(cpu, graph, config(**kernels, **PLANTED))
     assert score(trained.center, labels) == pytest.approx(expected, abs=0.01)
 
 

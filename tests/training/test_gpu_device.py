@@ -19,8 +19,10 @@ from gpu_steps import (
     assert_trains_as_the_oracle,
     bare_graph,
     planted,
+    runner,
     sample_everywhere,
     score,
+    train,
 )
 from oracle import config
 
@@ -89,12 +91,12 @@ def test_walks_and_negatives_are_the_interpreters(tmp_path):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_visits_are_those_of_the_chain(weighted):
     graph = _sparse(300, 900, weighted=weighted, directed=True)
-    trainer = gpu._Trainer(graph, config(walk_length=6), CARD)
+    trainer = runner(graph, config(walk_length=6), CARD)
     weights = np.ones(graph.neighbours.size) if graph.weights is None else graph.weights.astype(float)
     chain = scipy.sparse.csr_array((weights, graph.neighbours, graph.offsets), (300, 300)).toarray()
     chain /= np.maximum(chain.sum(axis=1, keepdims=True), 1e-300)
     expected = sum(np.ones(300) @ np.linalg.matrix_power(chain, step) for step in range(6))
-    np.testing.assert_allclose(trainer._visits().cpu().numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(trainer.visits().cpu().numpy(), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 1000, 300_000])
@@ -110,7 +112,7 @@ def test_alias_table_is_exact(n):
 @pytest.mark.parametrize("kernel", MIXTURE)
 def test_a_walk_is_one_step_of_the_oracle(kernel, dim):
     settings = config(kernels=(kernel,), dim=dim, shared_negatives=14)
-    assert_trains_as_the_oracle(gpu._Trainer(_sparse(100, 400), settings, CARD), HALF)
+    assert_trains_as_the_oracle(runner(_sparse(100, 400), settings, CARD), HALF)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_walk_is_one_step_of_the_oracle(kernel, dim):
     ],
 )
 def test_mixtures_and_windows(changes):
-    assert_trains_as_the_oracle(gpu._Trainer(_sparse(100, 400), config(**changes), CARD), HALF)
+    assert_trains_as_the_oracle(runner(_sparse(100, 400), config(**changes), CARD), HALF)
 
 
 @pytest.mark.parametrize("shared_negatives", [14, 40])
@@ -132,7 +134,7 @@ def test_mixtures_and_windows(changes):
 def test_a_walk_of_several_tiles(walk_length, window, shared_negatives):
     shape = {"walk_length": walk_length, "window": window, "shared_negatives": shared_negatives}
     settings = config(kernels=MIXTURE, learn_coefficients=True, dim=20, **shape, **SLOW)
-    assert_trains_as_the_oracle(gpu._Trainer(_sparse(100, 400), settings, CARD), IN_TURN)
+    assert_trains_as_the_oracle(runner(_sparse(100, 400), settings, CARD), IN_TURN)
 
 
 @pytest.mark.parametrize("n_kernels", [1, 3, 6])
@@ -143,7 +145,7 @@ def test_coefficients_step_as_on_the_cpu(n_kernels):
 def test_programs_share_the_walks_out(monkeypatch):
     """Many walks at once, some of which end early: none is lost, none trained on twice."""
     settings = config(kernels=MIXTURE[:2], learn_coefficients=True, dim=70, shared_negatives=14, **SLOW)
-    trainer = gpu._Trainer(_sparse(5000, 6000, directed=True), settings, CARD)
+    trainer = runner(_sparse(5000, 6000, directed=True), settings, CARD)
     assert trainer.programs > 50
     assert_trains_as_the_oracle(trainer, IN_TURN, first=3, count=1000)
     monkeypatch.setattr(gpu, "_SUMMED_WALKS", 250)
@@ -154,10 +156,10 @@ def test_programs_share_the_walks_out(monkeypatch):
 def test_planted_groups_are_found_as_well_as_by_the_cpu(model):
     kernels, of_cpu = CPU_SCORES[model]
     graph, labels = planted()
-    start = gpu.train(graph, config(**kernels, **PLANTED | {"walks_per_node": 1}, learning_rate=1e-30,
+    start = train(graph, config(**kernels, **PLANTED | {"walks_per_node": 1}, learning_rate=1e-30,
                                     min_learning_rate=0.0))  # fmt: skip
     assert score(start.center, labels) < 0.2
-    assert score(gpu.train(graph, config(**kernels, **PLANTED)).center, labels) > of_cpu - 0.02
+    assert score(train(graph, config(**kernels, **PLANTED)).center, labels) > of_cpu - 0.02
 
 
 def _n_compiled():
@@ -168,10 +170,10 @@ def test_a_kernel_is_compiled_once():
     """For blocks of any size, and for the next run: dim 44 is no other test's."""
     before = _n_compiled()
     shape = {"kernels": MIXTURE, "learn_coefficients": True, "dim": 44, "walk_length": 7}
-    gpu.train(_sparse(501, 2000), config(**shape))
+    train(_sparse(501, 2000), config(**shape))
     after_first = _n_compiled()
     assert [y - x for x, y in zip(before, after_first, strict=True)][:2] == [1, 1]
-    gpu.train(_sparse(777, 1000), config(**shape, seed=9, window=3, l2=0.1, coef_l2=0.3))
+    train(_sparse(777, 1000), config(**shape, seed=9, window=3, l2=0.1, coef_l2=0.3))
     assert _n_compiled() == after_first
 
 
@@ -180,7 +182,7 @@ def _peak(graph, settings):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     held = torch.cuda.memory_allocated()
-    gpu.train(graph, settings)
+    train(graph, settings)
     return torch.cuda.max_memory_allocated() - held
 
 
@@ -206,7 +208,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_moved():
     held = torch.cuda.memory_allocated()
     huge = SimpleNamespace(n_nodes=2**30, neighbours=SimpleNamespace(size=2**33), weights=None)
     with pytest.raises(InputError, match="GiB are free: lower dim, or use backend='cpu'"):
-        gpu.check_memory(huge, config(dim=128))
+        gpu.check(huge, config(dim=128), 2, 128)
     assert torch.cuda.memory_allocated() == held
 
 
@@ -217,7 +219,7 @@ def test_large_tables_reach_the_host_whole():
 
 def test_divergence_is_told_when_it_happens():
     with pytest.raises(DivergenceError, match="learning_rate") as caught:
-        gpu.train(_sparse(2000, 8000), config(learning_rate=1e20))
+        train(_sparse(2000, 8000), config(learning_rate=1e20))
     assert " 20000 of 20000" not in str(caught.value)
 
 

@@ -13,7 +13,8 @@ from reference import Problem
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments
-from kernelne.training.cpu.loop import apply_steps, make_scratch
+from kernelne.training.cpu.loop import apply_steps
+from kernelne.training.cpu.scratch import make_scratch
 from kernelne.walks.rng import fill_uniform
 
 #: float32 against float64: this much of the largest entry of a walk's step, or of a sum.

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from reference import config
+from reference import config, train
 from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.graph import Graph
-from kernelne.training.cpu.backend import train
 
 MODELS = {
     "gaussian": {"kernels": (("gaussian", 2.0),)},

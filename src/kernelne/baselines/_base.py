@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import available_bytes, check_count, check_number
+from kernelne._checks import available_bytes, available_threads, check_count, check_number, seed_of
 from kernelne.embedding import Embedding
+from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import DivergenceError, InputError, ParameterError, warn
-from kernelne.estimators import available_threads, describe_graph, seed_of, versions
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated
 from kernelne.progress import Report, reporting

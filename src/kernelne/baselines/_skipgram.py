@@ -1,7 +1,7 @@
 """The loop of the methods that walk and compare nodes by inner products: skip-gram, and plain factorisation.
 
-It is KernelNE's loop (`training.loop`) with another pair function. A walk is one mini-batch with negatives of
-its own, shared by its pairs. With s = ⟨context, center⟩ and target t, 1 for a pair of the walk and 0 for a
+It is KernelNE's loop (`training.cpu.loop`) with another pair function. A walk is one mini-batch with its own
+negatives, shared by its pairs. With s = ⟨context, center⟩ and target t, 1 for a pair of the walk and 0 for a
 negative, the loss of a pair and its derivative are
 
     logistic   −t · log σ(s) − (1 − t) · log σ(−s)      σ(s) − t
@@ -21,19 +21,13 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.baselines._clusters import Clusters, gather
-from kernelne.baselines._threads import NORM_LIMIT, Totals, run_blocks
-from kernelne.graph import Graph
 from kernelne.model import kernels
-from kernelne.progress import Report
-from kernelne.training.course import NOISE_POWER
+from kernelne.model.mixture import n_sums
+from kernelne.training.cpu.backend import WalkRun
 from kernelne.training.cpu.loop import (
-    BATCH,
     FAST,
-    Scratch,
     Step,
-    Tables,
     compiled,
-    make_scratch,
     measure,
     prefetch_walk,
     read_rows,
@@ -41,14 +35,13 @@ from kernelne.training.cpu.loop import (
     weigh_pairs,
     write_rows,
 )
-from kernelne.walks.noise import AliasTable, alias_table
-from kernelne.walks.rng import fill_uniform
-from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_graph
+from kernelne.training.cpu.scratch import BATCH
+from kernelne.walks.noise import AliasTable
+from kernelne.walks.sample import WalkGraph, WalkPlan
 
 LOGISTIC, SQUARED = 0, 1
 
 
-_LARGEST_BLOCK = 65_536
 _HALF, _ONE, _TWO, _ZERO = np.float32(0.5), np.float32(1.0), np.float32(2.0), np.float32(0.0)
 
 
@@ -168,53 +161,27 @@ def train_walks(
     return all_pairs, all_loss, n_bad
 
 
-class Trainer:
-    """The state of a run: what it reads, its tables, and a scratch for every thread.
+class InnerProductLoss:
+    """The pair loss of a method that compares nodes by inner products, for the CPU's driver of runs.
 
-    params: an estimator with the parameters of `WalkBaseline`.
+    kind: LOGISTIC or SQUARED. clusters: where vectors gather, if they do.
     """
 
-    def __init__(self, graph: Graph, params: Any, seed: int, n_threads: int, l2: float = 0.0) -> None:
-        self.n_walks = graph.n_nodes * int(params.walks_per_node)
-        self.n_threads = n_threads
-        self.seed = np.uint64(seed)
-        length, n_shared, dim = int(params.walk_length), int(params.shared_negatives), int(params.dim)
-        plan = WalkPlan(self.seed, length, 1 / float(params.p), 1 / float(params.q))
-        compact = walk_graph(graph)
-        visits = expected_visits(compact, plan, int(params.walks_per_node))
-        step = Step(
-            window=int(params.window),
-            n_negative=int(params.n_negative),
-            n_shared=n_shared,
-            l2=np.float32(l2),
-            first_rate=float(params.learning_rate),
-            last_rate=float(params.min_learning_rate),
-            n_walks=self.n_walks,
-            norm_limit=np.float32(NORM_LIMIT),
-        )
-        self.walking = Walking(compact, plan, alias_table(visits**NOISE_POWER), step)
-        self.tables = start_tables(graph.n_nodes, dim, self.seed)
-        self.scratch: list[Scratch] = [make_scratch(length, n_shared, dim, 1) for _ in range(n_threads)]
+    def __init__(self, kind: int, clusters: Clusters | None = None) -> None:
+        self.kind = kind
+        self.clusters = clusters
 
-    def run(self, report: Report, loss_kind: int, clusters: Clusters | None = None) -> NDArray[np.float32]:
-        """Train on all walks; returns the center table."""
-        clusters = clusters or Clusters(self.tables.center[:0], 1.0)
+    def train(self, run: WalkRun, first: int, last: int) -> tuple[NDArray[np.float64], int]:
+        walking = Walking(run.graph, run.plan, run.noise, run.step)
+        clusters = self.clusters or Clusters(run.tables.center[:0], 1.0)
 
-        def work(part: int, first: int, last: int) -> Totals:
-            done: Totals = train_walks(
-                first, last, self.walking, loss_kind, clusters, self.tables, self.scratch[part]
+        def work(part: int, low: int, high: int) -> tuple[int, float, int]:
+            done: tuple[int, float, int] = train_walks(
+                low, high, walking, self.kind, clusters, run.tables, run.scratch[part]
             )
             return done
 
-        # Longer walks make smaller blocks, so that progress and Ctrl-C do not wait.
-        largest = max(_LARGEST_BLOCK * 100 // max(self.walking.plan.length, 10) ** 2, 1)
-        run_blocks(self.n_walks, largest, self.n_threads, work, report)
-        return self.tables.center
-
-
-def start_tables(n: int, dim: int, seed: np.uint64) -> Tables:
-    """center uniform in ±0.5/dim, context zero, as skip-gram starts."""
-    center = np.empty((n, dim), np.float32)
-    fill_uniform(center, seed, 0.5 / dim)
-    nothing, nowhere = np.empty((0, dim), np.float32), np.empty(0, np.int64)
-    return Tables(center, np.zeros_like(center), False, nothing, nowhere, nothing, nowhere)
+        pairs, loss, n_bad = (sum(each) for each in zip(*run.workers.share(first, last, work), strict=True))
+        sums = np.zeros(n_sums(1))
+        sums[:2] = pairs, loss
+        return sums, int(n_bad)

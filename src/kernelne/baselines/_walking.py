@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelne.baselines._base import Baseline
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph
+from kernelne.progress import Report
+from kernelne.training.config import TrainingConfig
+from kernelne.training.cpu import backend as cpu
 
 
 def check_rates(learning_rate: float, min_learning_rate: float) -> None:
@@ -39,6 +45,24 @@ class WalkBaseline(Baseline):
 
     def _check(self) -> None:
         check_rates(self.learning_rate, self.min_learning_rate)
+
+    def _config(self, seed: int, l2: float) -> TrainingConfig:
+        """The walks and steps of a run; the kernel in it has no meaning to other losses."""
+        return TrainingConfig(
+            kernels=(("gaussian", 1.0),), learn_coefficients=False, dim=self.dim,
+            walks_per_node=self.walks_per_node, walk_length=self.walk_length, window=self.window,
+            n_negative=self.n_negative, shared_negatives=self.shared_negatives, p=self.p, q=self.q,
+            learning_rate=self.learning_rate, min_learning_rate=self.min_learning_rate, l2=l2, coef_l2=0.0,
+            coef_spread=0.0, deterministic=False, n_threads=self._threads(), seed=seed,
+        )  # fmt: skip
+
+    def _train(
+        self, graph: Graph, seed: int, report: Report, loss: cpu.PairLoss, l2: float = 0.0
+    ) -> NDArray[np.float32]:
+        """Train on all walks by the driver of KernelNE's runs; returns the center table."""
+        prepared = cpu.prepare(graph, self._config(seed, l2))
+        vectors: NDArray[np.float32] = cpu.run(prepared, cpu.start(prepared), None, report, loss).center
+        return vectors
 
     def memory_bytes(self, graph: Any) -> int:
         checked: Graph = as_graph(graph)

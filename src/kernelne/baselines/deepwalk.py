@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.baselines._skipgram import LOGISTIC, Trainer
+from kernelne.baselines._skipgram import LOGISTIC, InnerProductLoss
 from kernelne.baselines._walking import WalkBaseline
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
@@ -64,4 +64,4 @@ class DeepWalk(WalkBaseline):
         self.progress = progress
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        return Trainer(graph, self, seed, self._threads()).run(report, LOGISTIC)
+        return self._train(graph, seed, report, InnerProductLoss(LOGISTIC))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne.baselines._clusters import Clusters
-from kernelne.baselines._skipgram import LOGISTIC, Trainer
+from kernelne.baselines._skipgram import LOGISTIC, InnerProductLoss
 from kernelne.baselines._walking import WalkBaseline
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
@@ -86,8 +86,8 @@ class GEMSEC(WalkBaseline):
         return super().memory_bytes(graph) + 4 * self.n_clusters * self.dim
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        trainer = Trainer(graph, self, seed, self._threads())
         clusters = np.empty((int(self.n_clusters), int(self.dim)), np.float32)
-        fill_uniform(clusters, ~trainer.seed, 0.5 / self.dim)  # not the numbers the vectors start from
+        fill_uniform(clusters, ~np.uint64(seed), 0.5 / self.dim)  # not the numbers the vectors start from
         self.cluster_centers_: NDArray[np.float32] = clusters
-        return trainer.run(report, LOGISTIC, Clusters(clusters, float(self.cluster_weight)))
+        loss = InnerProductLoss(LOGISTIC, Clusters(clusters, float(self.cluster_weight)))
+        return self._train(graph, seed, report, loss)

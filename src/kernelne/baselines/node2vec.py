@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.baselines._skipgram import LOGISTIC, Trainer
+from kernelne.baselines._skipgram import LOGISTIC, InnerProductLoss
 from kernelne.baselines._walking import WalkBaseline
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
@@ -77,4 +77,4 @@ class Node2Vec(WalkBaseline):
                 raise ParameterError(name, getattr(self, name), "must lie between 1e-6 and 1e6")
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        return Trainer(graph, self, seed, self._threads()).run(report, LOGISTIC)
+        return self._train(graph, seed, report, InnerProductLoss(LOGISTIC))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.baselines._skipgram import SQUARED, Trainer
+from kernelne.baselines._skipgram import SQUARED, InnerProductLoss
 from kernelne.baselines._walking import WalkBaseline
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
@@ -71,4 +71,4 @@ class WeightedMF(WalkBaseline):
         self.progress = progress
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        return Trainer(graph, self, seed, self._threads(), l2=self.l2).run(report, SQUARED)
+        return self._train(graph, seed, report, InnerProductLoss(SQUARED), l2=self.l2)

@@ -47,7 +47,19 @@ def given_estimator(given: dict[str, Any]) -> Any:
             raise ParameterError(option, chosen[name], f"belongs to --model {other}, not to {model}")
     if chosen.get("kernels", "auto") != "auto":
         chosen["kernels"] = _parse_kernels(chosen["kernels"])
+    if "norm" in chosen:
+        chosen["norm"] = _parse_norm(chosen["norm"])
     return estimator.set_params(**chosen)
+
+
+def _parse_norm(text: str) -> float | str:
+    """A number, or the word that leaves the vectors as trained."""
+    from kernelne.model.vectors import AS_TRAINED
+
+    try:
+        return text if text == AS_TRAINED else float(text)
+    except ValueError:
+        raise ParameterError("--norm", text, f"write a positive number, or {AS_TRAINED}") from None
 
 
 def _parse_kernels(text: str) -> list[tuple[str, float]]:

@@ -142,7 +142,10 @@ MODEL: Options = {
         complete=one_of(*completion.VECTORS),
     ),
     "norm": _model(
-        float | None, "--norm", help="Mean length of the vectors.", default="chosen, or as trained"
+        str | None,
+        "--norm",
+        help='Mean length of the vectors; "trained" leaves them as trained.',
+        default="chosen, or as trained",
     ),
     "walks_per_node": _walks(
         int | None, "--walks-per-node", help="Walks that start at each node.", default="170, or 80"

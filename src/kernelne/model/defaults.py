@@ -17,7 +17,6 @@ PLAIN: dict[str, Any] = {
     "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
-
 #: Decay where walks tell nothing, and where they tell everything.
 LEAST_DECAY, MOST_DECAY = 0.003, 0.01
 
@@ -29,8 +28,11 @@ AUTO: dict[str, Any] = PLAIN | {
 }  # fmt: skip
 
 
-def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
-    """The parameters given, those left open filled in; kernels and decay are those of the pilot."""
+def settle(given: Mapping[str, Any], n_nodes: int | None = None) -> dict[str, Any]:
+    """The parameters given, those left open filled in; kernels and decay are those of the pilot.
+
+    n_nodes: of the graph, which the length of automatic vectors depends on.
+    """
     filled = dict(given)
     if "kernels" not in given:  # KernelNE leaves nothing open
         return filled
@@ -38,8 +40,8 @@ def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
     for name, value in (AUTO if automatic else PLAIN).items():
         if automatic if name == "kernels" else filled[name] is None:
             filled[name] = value
-    if automatic and given["norm"] is None and graph is not None:
-        filled["norm"] = _length(graph.n_nodes)
+    if automatic and given["norm"] is None and n_nodes is not None:
+        filled["norm"] = _length(n_nodes)
     return filled
 
 

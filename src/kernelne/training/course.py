@@ -1,47 +1,37 @@
-"""What every backend shares: how a run is cut into blocks, what it leaves, how it is told to have failed."""
+"""The course of a run, the same for every backend: its blocks of walks, its record, how it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.errors import DivergenceError
+from kernelne.errors import DivergenceError, warn
 from kernelne.model.mixture import FLOOR, Moments, step_coefficients
 from kernelne.training.config import TrainingConfig
+from kernelne.training.state import RECORDED, TrainingState
 
 #: Noise is drawn in proportion to visits to this power.
 NOISE_POWER = 0.75
 #: A run has about this many blocks, between which coefficients, progress and divergence are looked after.
 _BLOCKS = 200
-#: The loss of a run is that of its last walks.
-_LAST_SHARE = 0.05
-
-#: Called with (walks done, walks in all, loss per pair).
-Report = Callable[[int, int, float], None]
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What a run leaves: both tables (n, dim) float32, coefficients (K,), and a record for every block."""
+def blocks(n_walks: int, largest: int, begin: int = 0, until: int | None = None) -> Iterator[tuple[int, int]]:
+    """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first.
 
-    center: NDArray[np.float32]
-    context: NDArray[np.float32]
-    coefficients: NDArray[np.float64]
-    history: dict[str, NDArray[Any]]
-    loss: float  # per pair, over the last walks; NaN if there was no pair
-
-
-def blocks(n_walks: int, largest: int) -> Iterator[tuple[int, int]]:
-    """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first."""
+    begin, until: only the walks from `begin` to `until` - 1. A block that holds one of these is cut there;
+    all others are those of the whole run.
+    """
     full = min(-(-n_walks // _BLOCKS), largest)
+    end = n_walks if until is None else min(until, n_walks)
     first, size = 0, 1
-    while first < n_walks:
+    while first < end:
         last = min(first + size, n_walks)
-        yield first, last
+        if last > begin:
+            yield max(first, begin), min(last, end)
         first, size = last, min(2 * size, full)
 
 
@@ -56,19 +46,18 @@ def coefficient_floor(config: TrainingConfig) -> float:
 
 
 class Course:
-    """The course of a run: its coefficients and the record of its blocks."""
+    """What happens to a state between two blocks: coefficients are stepped, a record is kept."""
 
-    def __init__(self, config: TrainingConfig, n_walks: int, coefficients: NDArray[np.float64]) -> None:
+    def __init__(self, config: TrainingConfig, n_walks: int, state: TrainingState) -> None:
         self.config = config
         self.n_walks = n_walks
-        self.coefficients = coefficients
-        names = ("walks", "pairs", "loss", "learning_rate", "coefficients")
-        self.history: dict[str, list[Any]] = {name: [] for name in names}
+        self.state = state
+        self._records: dict[str, list[Any]] = {name: [] for name in RECORDED}
 
     def advance(self, first: int, last: int, sums: NDArray[np.float64], n_exploded: int) -> float:
         """Take in the sums of walks first … last − 1, step the coefficients; returns the loss per pair."""
-        config, moments = self.config, Moments.unpack(sums, self.coefficients.size)
-        coefficients = self.coefficients
+        config, coefficients = self.config, self.state.coefficients
+        moments = Moments.unpack(sums, coefficients.size)
         if not np.isfinite(sums).all():
             coefficients = np.full_like(coefficients, np.nan)
         elif config.learn_coefficients and moments.n_pairs:
@@ -87,7 +76,10 @@ class Course:
         coefficients: NDArray[np.float64],
         n_exploded: int,
     ) -> float:
-        """Note what walks first … last − 1 came to, or raise if that makes no sense; the loss per pair."""
+        """Note what walks first … last − 1 came to; raise DivergenceError if that makes no sense.
+
+        Returns the loss per pair.
+        """
         config, rate = self.config, self.config.learning_rate_at(last, self.n_walks)
         if n_exploded or not np.isfinite([n_pairs, loss, *coefficients]).all():
             raise DivergenceError(
@@ -95,23 +87,31 @@ class Course:
                 f"{rate:.3g}: lower learning_rate={config.learning_rate}, l2={config.l2}, "
                 f"window={config.window} or walk_length={config.walk_length}"
             )
-        self.coefficients = coefficients
+        self.state.coefficients = coefficients
+        self.state.next_walk = last
         per_pair = loss / n_pairs if n_pairs else np.nan
-        for values, value in zip(
-            self.history.values(), (last, n_pairs, per_pair, rate, coefficients), strict=True
-        ):
-            values.append(value)
+        for name, value in zip(RECORDED, (last, n_pairs, per_pair, rate, coefficients), strict=True):
+            self._records[name].append(value)
         return per_pair
 
-    def end(self, center: NDArray[np.float32], context: NDArray[np.float32]) -> Trained:
-        history = {name: np.array(values) for name, values in self.history.items()}
-        return Trained(center, context, self.coefficients, history, _last_loss(history))
+    def end(self) -> TrainingState:
+        """The state, with what was recorded added to its history."""
+        history = self.state.history
+        if self._records["walks"]:
+            for name, values in self._records.items():
+                new = np.array(values)
+                history[name] = np.concatenate([history[name], new]) if name in history else new
+        self._records = {name: [] for name in RECORDED}
+        return self.state
 
 
-def _last_loss(history: dict[str, NDArray[Any]]) -> float:
-    """Loss per pair over the last walks: at least `_LAST_SHARE` of all, in blocks that had pairs."""
-    walks, pairs = history["walks"], history["pairs"]
-    counted = (walks > (1 - _LAST_SHARE) * walks[-1]) & (pairs > 0)
-    if not counted.any():
-        counted = pairs > 0
-    return float(np.average(history["loss"][counted], weights=pairs[counted])) if counted.any() else np.nan
+def warn_of_little(loss: float, config: TrainingConfig) -> None:
+    """Warn when nothing, or next to nothing, was learned."""
+    if np.isnan(loss):
+        warn("no walk had two nodes to pair: the vectors are the random start")
+    # A constant kernel of 1/(1 + n_negative) scores this: pull and push cancel, and the decay wins.
+    elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
+        warn(
+            f"the loss, {loss:.4f}, is that of vectors which are all alike: too few walks for a small graph, "
+            "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
+        )

@@ -1,20 +1,19 @@
-"""A short run that chooses the kernels, and decay and walks unless given, from the graph alone."""
+"""A short run that chooses what was left open, from the graph alone, never from labels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from kernelne.model.defaults import LEAST_DECAY, MOST_DECAY
+from kernelne.training.backend import Backend, OnBlock, Prepared
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import Report, Trained
 
 #: Where the walks tell so much, the widest kernel is left out; where it is not, which takes longer, there are
 #: fewer walks for the same time.
 _CLEAR, _WALKS_OF_THREE = 0.25, 160
-
 
 #: The pilot's share of the walks.
 _PILOT_SHARE = 0.1
@@ -26,24 +25,23 @@ def pilot_walks(config: TrainingConfig) -> int:
 
 
 def pilot(
-    graph: Any,
-    config: TrainingConfig,
-    given: Mapping[str, Any],
-    train: Callable[..., Trained],
-    report: Report,
-) -> tuple[TrainingConfig, dict[str, Any], Report]:
-    """Train for a moment and choose kernels, and decay and walks unless given: the settings, what was found,
-    and how the rest of the run is reported.
+    backend: Backend, prepared: Prepared, given: Mapping[str, Any], on_block: OnBlock
+) -> tuple[TrainingConfig, dict[str, Any], OnBlock]:
+    """Train on a few of the walks and choose kernels, and decay and walks unless given.
+
+    Returns the settings of the run, what was found, and how the rest of the run is reported.
 
     The loss of walks that were not trained on before, beside that of vectors all alike, says how much there
     is to be learned. Decay is a help where that is much, as in citation networks. Where it is little, as
     among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start; there
     the widest kernel, which still pulls from afar, earns its place too.
     """
-    first = replace(config, walks_per_node=pilot_walks(config))
-    before = graph.n_nodes * first.walks_per_node
-    expected = before + graph.n_nodes * config.walks_per_node
-    loss = train(graph, first, lambda done, _, loss: report(done, expected, loss)).loss
+    config, n = prepared.config, prepared.n_nodes
+    trial = prepared.adapt(replace(config, walks_per_node=pilot_walks(config)))
+    before, expected = trial.n_walks, trial.n_walks + prepared.n_walks
+    loss = backend.run(
+        trial, backend.start(trial), None, lambda done, _, loss: on_block(done, expected, loss)
+    ).loss
     alike = config.n_negative / (1 + config.n_negative)
     signal = 0.0 if math.isnan(loss) else min(max(1 - loss / alike, 0.0), 1.0)
     clear = signal >= _CLEAR
@@ -54,5 +52,5 @@ def pilot(
         found["walks_per_node"] = _WALKS_OF_THREE
     settings = replace(config, **found)
     found["signal"] = round(signal, 3)
-    total = before + graph.n_nodes * settings.walks_per_node
-    return settings, found, lambda done, _, loss: report(before + done, total, loss)
+    total = before + n * settings.walks_per_node
+    return settings, found, lambda done, _, loss: on_block(before + done, total, loss)

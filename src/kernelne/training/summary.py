@@ -11,7 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from kernelne.errors import InputError
 from kernelne.graph import Graph
 from kernelne.graph.ops import count_isolated
-from kernelne.training.resources import check_memory, run_bytes, run_seconds
+from kernelne.training.backend import load_backend
+from kernelne.training.resources import run_seconds
 
 
 def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
@@ -21,12 +22,13 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
     """
     config = replace(estimator.config(), walks_per_node=estimator.n_walks())
     n_tables = estimator.n_tables()
+    backend = load_backend(estimator.backend)
     degrees = graph.degrees
     n_components, component = connected_components(graph.to_scipy(), directed=False)
     rows = np.repeat(np.arange(graph.n_nodes), degrees)
     try:
-        check_memory(graph, config, n_tables)
-        seconds: Any = round(run_seconds(graph, config), 1)
+        backend.check(graph, config, n_tables, estimator.dim)
+        seconds: Any = round(run_seconds(backend, graph, config), 1)
     except InputError:
         seconds = "does not fit in memory"
     return {
@@ -45,10 +47,10 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
         "degree_median": float(np.median(degrees)),
         "degree_mean": round(float(degrees.mean()), 2),
         "degree_max": int(degrees.max()),
-        "dim": config.dim,
+        "dim": estimator.dim,
         "walks": graph.n_nodes * config.walks_per_node,
         "threads": config.n_threads,
-        "estimated_memory_MiB": round(run_bytes(graph, config, n_tables) / 2**20),
+        "estimated_memory_MiB": round(backend.run_bytes(graph, config, n_tables) / 2**20),
         "estimated_seconds": seconds,
         "fingerprint": graph.fingerprint,
     }

@@ -7,7 +7,6 @@ is computed from the values read at the walk's start.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +17,10 @@ from kernelne._jit import cached
 from kernelne.model.kernels import KERNELS
 from kernelne.training.cpu import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
 from kernelne.training.cpu.barrier import wait_for_all
+from kernelne.training.cpu.scratch import BATCH, Floats
 from kernelne.training.cpu.simd import (
     TILE_COLUMNS,
     TILE_ROWS,
-    WIDTH,
     add_products,
     distances,
     gather_row,
@@ -35,15 +34,6 @@ from kernelne.walks.sample import sample_walks
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
 compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False)
-
-
-#: float32 numbers left free on both sides of a scratch array.
-_APART = 1024
-
-#: Walks sampled together, so that their random memory accesses overlap.
-BATCH = 16
-
-Floats = NDArray[np.float32]
 
 
 class Step(NamedTuple):
@@ -78,68 +68,6 @@ class Mixture(NamedTuple):
     sigmas: Floats
     coefficients: Floats
     learned: bool  # whether the sums for solving the coefficients are wanted
-
-
-class Scratch(NamedTuple):
-    """One thread's working memory. Rows: positions of a walk; columns: its contexts, then its negatives.
-
-    Both are padded to whole tiles, `dim` to whole registers; what lies in the padding has weight zero.
-    """
-
-    walks: NDArray[np.int64]  # BATCH × length
-    lengths: NDArray[np.int64]  # BATCH
-    noise: NDArray[np.int64]  # BATCH × n_shared
-    center_rows: NDArray[np.int64]  # rows: where the step of a position goes
-    context_rows: NDArray[np.int64]  # columns
-    centers: Floats  # rows × dim, as read at the start of the walk
-    contexts: Floats  # columns × dim
-    center_norms: Floats  # rows, squared
-    context_norms: Floats  # columns
-    center_decay: Floats  # rows
-    context_decay: Floats  # columns
-    pairs: NDArray[np.int64]  # rows: pairs of a position
-    weights: Floats  # rows · columns: weight of a pair in the loss
-    targets: Floats  # rows · columns: 1 for a context, 0 for a negative
-    D: Floats  # rows × columns: squared distances, then the weights of the gradient
-    values: Floats  # kernels × rows · columns
-    slopes: Floats  # kernels × rows · columns
-
-
-def _up(n: int, to: int) -> int:
-    return -(-n // to) * to
-
-
-def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
-    rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
-
-    def floats(*shape: int) -> Floats:
-        # LLVM checks at run time whether arrays are too near each other to be read and written in vectors,
-        # and sums in another order if so. Kept apart they never are: the bits do not depend on the heap.
-        size = math.prod(shape)
-        return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
-
-    def numbers(*shape: int) -> NDArray[np.int64]:
-        return np.zeros(shape, np.int64)
-
-    return Scratch(
-        walks=numbers(BATCH, length),
-        lengths=numbers(BATCH),
-        noise=numbers(BATCH, n_shared),
-        center_rows=numbers(rows),
-        context_rows=numbers(columns),
-        centers=floats(rows, width),
-        contexts=floats(columns, width),
-        center_norms=floats(rows),
-        context_norms=floats(columns),
-        center_decay=floats(rows),
-        context_decay=floats(columns),
-        pairs=numbers(rows),
-        weights=floats(rows * columns),
-        targets=floats(rows * columns),
-        D=floats(rows, columns),
-        values=floats(n_kernels, rows * columns),
-        slopes=floats(n_kernels, rows * columns),
-    )
 
 
 def _link(kind: int, function: Any, otherwise: Any) -> Any:
