@@ -30,7 +30,7 @@ def blocks(n_walks: int, largest: int, begin: int = 0, until: int | None = None)
     first, size = 0, 1
     while first < end:
         last = min(first + size, n_walks)
-        if last > begin:
+        if max(first, begin) < min(last, end):
             yield max(first, begin), min(last, end)
         first, size = last, min(2 * size, full)
 
