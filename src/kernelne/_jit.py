@@ -18,6 +18,8 @@ def cached(*, compiled_in: tuple[str, ...] = (), key: object = None, **options: 
     Numba forgets a cached function when its own file changes, and only then. `compiled_in` names the modules
     whose code becomes part of it, `key` whatever else decides what it compiles to.
     """
+    # Or it would be that of the function which happened to need it first.
+    options.setdefault("fastmath", False)
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:

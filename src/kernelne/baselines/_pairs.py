@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelne import kernels
 from kernelne.baselines._threads import NORM_LIMIT
-from kernelne.training.loop import COMPILED_IN, compiled
+from kernelne.training.loop import COMPILED_IN, compiled, floats
 from kernelne.training.simd import prefetch_row
 
 #: What the loops over pairs are made of, beside their own files.
@@ -39,9 +39,9 @@ def make_drawn(n_negative: int, dim: int) -> Drawn:
         np.zeros(BATCH, np.int64),
         np.zeros((BATCH, 1 + n_negative), np.int64),
         np.zeros(BATCH, np.bool_),
-        np.zeros(1 + n_negative, np.float32),
-        np.zeros(dim, np.float32),
-        np.zeros(dim, np.float32),
+        floats(1 + n_negative),
+        floats(dim),
+        floats(dim),
     )
 
 

@@ -13,7 +13,7 @@ from kernelne.baselines._walking import WalkBaseline
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
-from kernelne.training.loop import fill_uniform
+from kernelne.training.loop import fill_uniform, floats
 
 
 class GEMSEC(WalkBaseline):
@@ -87,7 +87,7 @@ class GEMSEC(WalkBaseline):
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         trainer = Trainer(graph, self, seed, self._threads())
-        clusters = np.empty((int(self.n_clusters), int(self.dim)), np.float32)
+        clusters = floats(int(self.n_clusters), int(self.dim))
         fill_uniform(clusters, ~trainer.seed, 0.5 / self.dim)  # not the numbers the vectors start from
         self.cluster_centers_: NDArray[np.float32] = clusters
         return trainer.run(report, LOGISTIC, Clusters(clusters, float(self.cluster_weight)))

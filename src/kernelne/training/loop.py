@@ -32,7 +32,9 @@ from kernelne.walks import INITIAL, NOISE, draw, draw_alias, sample_walks, strea
 #: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False)
+#: A part of a cached function, always inlined: fast arithmetic rounds as the optimiser happens to arrange it,
+#: and a call would reach whichever optimised copy of the function the process came to know first.
+compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
 
 COMPILED_IN = (
     "kernels.py", "walks.py", "training/functions.py", "training/simd.py", "training/barrier.py",
@@ -110,14 +112,18 @@ def _up(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
+def floats(*shape: int) -> Floats:
+    """Zeros, far from all other arrays.
+
+    LLVM checks at run time whether arrays are too near each other to be read and written in vectors, and sums
+    in another order if so. Kept apart they never are: the bits do not depend on the heap.
+    """
+    size = math.prod(shape)
+    return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
+
+
 def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
     rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
-
-    def floats(*shape: int) -> Floats:
-        # LLVM checks at run time whether arrays are too near each other to be read and written in vectors,
-        # and sums in another order if so. Kept apart they never are: the bits do not depend on the heap.
-        size = math.prod(shape)
-        return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
 
     def numbers(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, np.int64)
@@ -284,6 +290,9 @@ def measure(length: Any, n_contexts: Any, window: Any, s: Any) -> None:
             distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
 
 
+_add_products = compiled(add_products)
+
+
 @compiled
 def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
     """Note which rows the steps are for, and send them to places base, base + 1, … of the list instead."""
@@ -308,11 +317,11 @@ def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any
     if n_contexts % TILE_ROWS:
         s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
     columns = s.D.shape[1]
-    add_products(
+    _add_products(
         center, s.center_rows, length, s.D, 1, n_contexts, length, window, s.contexts, s.centers,
         s.center_decay,
     )  # fmt: skip
-    add_products(
+    _add_products(
         context, s.context_rows, n_contexts, s.D, columns, length, length, window, s.centers, s.contexts,
         s.context_decay,
     )  # fmt: skip
@@ -373,6 +382,9 @@ def train_walks(
     return n_bad
 
 
+_train_walks = compiled(train_walks.py_func)  # as a part of `train_chunks`
+
+
 @compiled
 def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
     """Add the steps whose row belongs to this part, in their order."""
@@ -400,7 +412,7 @@ def train_chunks(
         chunk_sums[low:high] = 0.0
         tables.center_rows[low * rows : high * rows] = -1
         tables.context_rows[low * columns : high * columns] = -1
-        n_bad += train_walks(
+        n_bad += _train_walks(
             start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, chunk_sums
         )
         if not wait_for_all(barrier, n_parts):

@@ -13,7 +13,7 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -250,7 +250,6 @@ def _make_add_products(n_vectors: int) -> Any:
 _add_1, _add_2, _add_4, _add_8 = (_make_add_products(n) for n in (1, 2, 4, 8))
 
 
-@njit(inline="never")
 def add_products(
     table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, near: Any, window: Any, B: Any,
     own: Any, shrink: Any,
@@ -260,6 +259,8 @@ def add_products(
     w(i, j) is weights[i, j] if step = 1, weights[j, i] if step is the row length of `weights`. `rows` must be
     filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus. Where both i
     and j are below `near` and more than `window` apart the weight is zero, and the pair is passed over.
+
+    Plain Python, for the loop to compile as it compiles its own parts.
     """
     dim = table.shape[1]
     for i in range(0, count, TILE_ROWS):
