@@ -2,8 +2,8 @@
 
 The same Python functions serve the float64 oracle (NumPy arrays), the CPU loop (compiled by Numba, where
 `exp` and `log` become vectorisable float32 polynomials) and the GPU loop (compiled by Triton). To add a
-kernel, write one function of +, −, ·, /, `exp`, `log`, `ONE` and `HALF`, and name it in `KERNELS`: the oracle,
-the training loops, the parameter checks and the tests take it from there.
+kernel, write one function of +, −, ·, /, `exp`, `log`, `ONE` and `HALF`, and name it in `KERNELS`: the
+oracle, the training loops, the parameter checks and the tests take it from there.
 
 Constants are float32 scalars so that float32 input stays float32; float64 input stays float64. A division by
 σ² is written as a product with σ/σ³, which has σ's precision and is found once, not for every distance.

@@ -15,20 +15,27 @@ import llvmlite.binding
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 
-def _native_width() -> int:
-    features = llvmlite.binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 16
-    return 8 if features.get("avx") else 4
+def register_width(triple: str, cpu: str, features: str) -> int:
+    """float32 lanes of a vector register of this CPU: what LLVM adds 16 numbers in."""
+    module = llvmlite.binding.parse_assembly(
+        "define <16 x float> @f(<16 x float> %a, <16 x float> %b) {\n"
+        "%c = fadd <16 x float> %a, %b\nret <16 x float> %c\n}"
+    )
+    target = llvmlite.binding.Target.from_triple(triple)
+    code = target.create_target_machine(cpu=cpu, features=features).emit_assembly(module)
+    return 16 if "%zmm" in code else 8 if "%ymm" in code else 4
 
 
+#: What Numba compiles for: this CPU, unless its variables name another.
+_TARGET = cpu_target.target_context.codegen().magic_tuple()
 #: float32 lanes of a vector register.
-WIDTH = _native_width()
-#: Are there 32 vector registers (AVX-512, NEON), or 16?
-_WIDE = WIDTH != 8
+WIDTH = register_width(*_TARGET)
+#: Are there 32 vector registers (AVX-512, NEON), or the 16 of AVX and SSE?
+_WIDE = WIDTH == 16 or not _TARGET[0].startswith(("x86", "i386", "i686"))
 #: A tile of `dots`: TILE_ROWS × TILE_COLUMNS = WIDTH inner products at a time.
 TILE_ROWS = 2
 TILE_COLUMNS = WIDTH // TILE_ROWS
