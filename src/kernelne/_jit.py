@@ -24,6 +24,8 @@ def cached(**options: Any) -> Callable[..., Any]:
     Numba forgets a cached function when its own file changes, and only then, although the code of other
     modules becomes part of it. So the folder of the cache is named after the sources of them all.
     """
+    # Or it would be that of the function which happened to need it first.
+    options.setdefault("fastmath", False)
 
     def decorate(function: Callable[..., Any]) -> Any:
         before = numba.config.CACHE_DIR

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from memory import SideBySide
 from reference import config, train
 
 from kernelne.errors import DivergenceError
@@ -86,39 +87,6 @@ print(_digest(train(graph, config(kernels=THREE, learn_coefficients=True, determ
 @pytest.mark.parametrize("changes", [{}, {"kernels": THREE, "learn_coefficients": True, "p": 0.5}])
 def test_one_thread_is_repeatable(ring, changes):
     assert _digest(train(ring, config(**changes))) == _digest(train(ring, config(**changes)))
-
-
-class SideBySide:
-    """NumPy, except that the arrays it makes lie side by side in one buffer, in a random order.
-
-    The order is of allocations, so a first run without a buffer has to count them.
-    """
-
-    def __init__(self, sizes=(), order=()):
-        self.starts = {}
-        self.buffer = np.zeros(sum(sizes) + 64, np.uint8)
-        at = -self.buffer.ctypes.data % 64
-        for call in order:
-            self.starts[call] = at
-            at += sizes[call]
-        self.sizes = []
-
-    def __getattr__(self, name):
-        return getattr(np, name)
-
-    def zeros(self, shape, dtype=float):
-        array = np.zeros(shape, dtype)
-        call, size = len(self.sizes), -(-array.nbytes // 16) * 16
-        self.sizes.append(size)
-        if call in self.starts and array.size:
-            start = self.starts[call]
-            array = self.buffer[start : start + array.nbytes].view(dtype).reshape(array.shape)
-        return array
-
-    empty = zeros
-
-    def zeros_like(self, array):
-        return self.zeros(array.shape, array.dtype)
 
 
 @pytest.mark.parametrize("deterministic", [False, True])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from kernelne.baselines._threads import NORM_LIMIT
 from kernelne.model import kernels
 from kernelne.training.cpu.loop import compiled
+from kernelne.training.cpu.scratch import floats
 from kernelne.training.cpu.simd import prefetch_row
 
 #: Pairs drawn together, so that their random memory accesses overlap.
@@ -36,9 +37,9 @@ def make_drawn(n_negative: int, dim: int) -> Drawn:
         np.zeros(BATCH, np.int64),
         np.zeros((BATCH, 1 + n_negative), np.int64),
         np.zeros(BATCH, np.bool_),
-        np.zeros(1 + n_negative, np.float32),
-        np.zeros(dim, np.float32),
-        np.zeros(dim, np.float32),
+        floats(1 + n_negative),
+        floats(dim),
+        floats(dim),
     )
 
 

@@ -13,6 +13,7 @@ from kernelne.baselines._walking import WalkBaseline
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
+from kernelne.training.cpu.scratch import floats
 from kernelne.walks.rng import fill_uniform
 
 
@@ -86,7 +87,7 @@ class GEMSEC(WalkBaseline):
         return super().memory_bytes(graph) + 4 * self.n_clusters * self.dim
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
-        clusters = np.empty((int(self.n_clusters), int(self.dim)), np.float32)
+        clusters = floats(int(self.n_clusters), int(self.dim))
         fill_uniform(clusters, ~np.uint64(seed), 0.5 / self.dim)  # not the numbers the vectors start from
         self.cluster_centers_: NDArray[np.float32] = clusters
         loss = InnerProductLoss(LOGISTIC, Clusters(clusters, float(self.cluster_weight)))

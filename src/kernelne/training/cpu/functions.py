@@ -1,4 +1,4 @@
-"""exp, log and sqrt of `kernels` for Numba: float32 polynomials that LLVM vectorises; math.exp it cannot."""
+"""exp and log of `kernels` for Numba: float32 polynomials that LLVM vectorises; math.exp it cannot."""
 
 from __future__ import annotations
 
@@ -74,11 +74,3 @@ def _log(x: Any) -> Any:
         return r - _HALF * r * r + y * r * r * r + power * _LN2_LOW + power * _LN2_HIGH
 
     return polynomial
-
-
-@overload(kernels.sqrt, inline="always")
-def _sqrt(x: Any) -> Any:
-    def root(x: Any) -> Any:
-        return np.sqrt(x)
-
-    return root

@@ -33,7 +33,9 @@ from kernelne.walks.sample import sample_walks
 #: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False)
+#: A part of a cached function, always inlined: fast arithmetic rounds as the optimiser happens to arrange it,
+#: and a call would reach whichever optimised copy of the function the process came to know first.
+compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
 
 
 class Step(NamedTuple):
@@ -211,6 +213,9 @@ def measure(length: Any, n_contexts: Any, window: Any, s: Any) -> None:
             distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
 
 
+_add_products = compiled(add_products)
+
+
 @compiled
 def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
     """Note which rows the steps are for, and send them to places base, base + 1, … of the list instead."""
@@ -235,11 +240,11 @@ def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any
     if n_contexts % TILE_ROWS:
         s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
     columns = s.D.shape[1]
-    add_products(
+    _add_products(
         center, s.center_rows, length, s.D, 1, n_contexts, length, window, s.contexts, s.centers,
         s.center_decay,
     )  # fmt: skip
-    add_products(
+    _add_products(
         context, s.context_rows, n_contexts, s.D, columns, length, length, window, s.centers, s.contexts,
         s.context_decay,
     )  # fmt: skip
@@ -300,6 +305,9 @@ def train_walks(
     return n_bad
 
 
+_train_walks = compiled(train_walks.py_func)  # as a part of `train_chunks`
+
+
 @compiled
 def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
     """Add the steps whose row belongs to this part, in their order."""
@@ -327,7 +335,7 @@ def train_chunks(
         chunk_sums[low:high] = 0.0
         tables.center_rows[low * rows : high * rows] = -1
         tables.context_rows[low * columns : high * columns] = -1
-        n_bad += train_walks(
+        n_bad += _train_walks(
             start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, chunk_sums
         )
         if not wait_for_all(barrier, n_parts):

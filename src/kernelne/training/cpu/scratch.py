@@ -50,14 +50,18 @@ def _up(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
+def floats(*shape: int) -> Floats:
+    """Zeros, far from all other arrays.
+
+    LLVM checks at run time whether arrays are too near each other to be read and written in vectors, and sums
+    in another order if so. Kept apart they never are: the bits do not depend on the heap.
+    """
+    size = math.prod(shape)
+    return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
+
+
 def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
     rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
-
-    def floats(*shape: int) -> Floats:
-        # LLVM checks at run time whether arrays are too near each other to be read and written in vectors,
-        # and sums in another order if so. Kept apart they never are: the bits do not depend on the heap.
-        size = math.prod(shape)
-        return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
 
     def numbers(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, np.int64)

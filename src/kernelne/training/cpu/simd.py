@@ -13,22 +13,29 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 
-def _native_width() -> int:
-    features = llvmlite.binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 16
-    return 8 if features.get("avx") else 4
+def register_width(triple: str, cpu: str, features: str) -> int:
+    """float32 lanes of a vector register of this CPU: what LLVM adds 16 numbers in."""
+    module = llvmlite.binding.parse_assembly(
+        "define <16 x float> @f(<16 x float> %a, <16 x float> %b) {\n"
+        "%c = fadd <16 x float> %a, %b\nret <16 x float> %c\n}"
+    )
+    target = llvmlite.binding.Target.from_triple(triple)
+    code = target.create_target_machine(cpu=cpu, features=features).emit_assembly(module)
+    return 16 if "%zmm" in code else 8 if "%ymm" in code else 4
 
 
+#: What Numba compiles for: this CPU, unless its variables name another.
+_TARGET = cpu_target.target_context.codegen().magic_tuple()
 #: float32 lanes of a vector register.
-WIDTH = _native_width()
-#: Are there 32 vector registers (AVX-512, NEON), or 16?
-_WIDE = WIDTH != 8
+WIDTH = register_width(*_TARGET)
+#: Are there 32 vector registers (AVX-512, NEON), or the 16 of AVX and SSE?
+_WIDE = WIDTH == 16 or not _TARGET[0].startswith(("x86", "i386", "i686"))
 #: A tile of `dots`: TILE_ROWS × TILE_COLUMNS = WIDTH inner products at a time.
 TILE_ROWS = 2
 TILE_COLUMNS = WIDTH // TILE_ROWS
@@ -250,7 +257,6 @@ def _make_add_products(n_vectors: int) -> Any:
 _add_1, _add_2, _add_4, _add_8 = (_make_add_products(n) for n in (1, 2, 4, 8))
 
 
-@njit(inline="never")
 def add_products(
     table: Any, rows: Any, count: Any, weights: Any, step: Any, n: Any, near: Any, window: Any, B: Any,
     own: Any, shrink: Any,
@@ -260,6 +266,8 @@ def add_products(
     w(i, j) is weights[i, j] if step = 1, weights[j, i] if step is the row length of `weights`. `rows` must be
     filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus. Where both i
     and j are below `near` and more than `window` apart the weight is zero, and the pair is passed over.
+
+    Plain Python, for the loop to compile as it compiles its own parts.
     """
     dim = table.shape[1]
     for i in range(0, count, TILE_ROWS):

@@ -26,11 +26,6 @@ def _log(x: tl.tensor) -> tl.tensor:
     return tl.log(x)
 
 
-@triton.jit
-def _sqrt(x: tl.tensor) -> tl.tensor:
-    return tl.sqrt(x)
-
-
 def _compiled(source: Any, name: str, **names: Any) -> Any:
     """A Python function for Triton, with `names` in place of what its own module knows."""
     copy = types.FunctionType(source.__code__, {"tl": tl, "Any": tl.tensor, **names}, source.__name__)
@@ -59,7 +54,7 @@ for _kind, (_name, _function) in enumerate(KERNELS.items()):
         f"evaluate_{_name}",
         KIND=tl.constexpr(_kind),
         function=_compiled(
-            _function, _name, exp=_exp, log=_log, sqrt=_sqrt, ONE=tl.constexpr(1.0), HALF=tl.constexpr(0.5)
+            _function, _name, exp=_exp, log=_log, ONE=tl.constexpr(1.0), HALF=tl.constexpr(0.5)
         ),
         otherwise=_evaluate,
     )
