@@ -54,6 +54,11 @@ class Broken(BaseEstimator):
             raise RuntimeError("what a pity")
         if self.how == "memory":
             raise MemoryError
+        if self.how == "exit":
+            sys.exit(3)
+        if self.how == "abort":
+            os.write(2, b"aborted\nlast words\n")
+            os._exit(4)
         if self.how == "nan":
             self.embedding_ = np.full((graph.n_nodes, 2), np.nan)
             return self
@@ -72,6 +77,8 @@ def test_labels_are_scored_as_by_hand_and_failures_stay_alone(groups):
         "killed": Broken("kill"),
         "raised": Broken("raise"),
         "full": Broken("memory"),
+        "left": Broken("exit"),
+        "aborted": Broken("abort"),
         "nan": Broken("nan"),
         "good": HOPE(dim=8, random_state=3, n_threads=1),
     }
@@ -86,6 +93,8 @@ def test_labels_are_scored_as_by_hand_and_failures_stay_alone(groups):
     assert "signal 9" in errors["killed"]
     assert errors["raised"] == "RuntimeError: what a pity"
     assert errors["full"] == "MemoryError"
+    assert errors["left"] == "SystemExit: 3"
+    assert errors["aborted"] == "its process ended with exit code 4: last words"
     assert "not finite" in errors["nan"]
     good = found.results[0]
     vectors = HOPE(dim=8, random_state=3, n_threads=1).fit_transform(groups.graph)
@@ -386,9 +395,9 @@ def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
     model = MKernelNE.paper("schoenberg", dim=np.int32(4), random_state=2**64 - 1, norm=np.float64(0.1))
     sent = _sent(child.Order(model, task, ("dim", (4, 2))))
     _assert_same_graph(graph, sent.task.graph)
-    assert (sent.task.train_sizes, sent.task.n_repeats, sent.task.random_state) == ((0.1, 1 / 3), 4, 2**63)
+    assert (sent.task.train_sizes, sent.task.n_repeats, sent.task.random_state) == ([0.1, 1 / 3], 4, 2**63)
     assert sent.task.n_threads is None
-    assert sent.choose == ("dim", (4, 2))
+    assert sent.choose == ["dim", [4, 2]]
     np.testing.assert_array_equal(sent.task.rows, task.rows)
     np.testing.assert_array_equal(sent.task.truth, truth)
     assert type(sent.estimator) is MKernelNE
@@ -428,7 +437,10 @@ class Bare:
 @pytest.mark.parametrize(
     ("estimator", "words"),
     [
-        (Script("raise"), r"methods\['mine'\]=Script\(how='raise'\): .*script.*: put it into a module"),
+        (
+            Script("raise"),
+            r"methods\['mine'\]=Script\(how='raise'\): .*: put it .* a module .*, not into the script",
+        ),
         (type("Local", (Broken,), {})("raise"), "test_compare:Local, cannot be imported"),
         (Bare(), r"get_params\(\)"),
         (KernelNE, r"get_params\(\)"),

@@ -117,17 +117,12 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         provenance = {
             "model": type(self).__name__,
             "seed": self.seed_,
-            "parameters": {name: _plain(params[name]) for name in params if name not in _CIRCUMSTANCES},
+            "parameters": {name: params[name] for name in params if name not in _CIRCUMSTANCES},
             "graph": describe_graph(self.graph_),
             "seconds": round(self.seconds_, 3),
             "versions": versions(),
         }
         return Embedding(self.embedding_, self.graph_.nodes, provenance=provenance)
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy number as Python's, which JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def pad_columns(vectors: NDArray[Any], dim: int) -> NDArray[np.float32]:

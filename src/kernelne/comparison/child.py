@@ -1,17 +1,29 @@
 """What happens in the process of one method of a comparison: it is fitted, measured and scored."""
 
+# Why not concurrent.futures.ProcessPoolExecutor with a spawn context? As tried with Python 3.11, it
+# - runs the user's script again in each process: one without `if __name__ == "__main__"`, or read from
+#   standard input, fails, and what the script holds counts as the method's memory (280 MiB became 1308);
+# - tells neither signal nor exit code nor last words of a process that died, and raises a method's SystemExit
+#   in the parent, which ends the comparison;
+# - lets an interrupted parent wait for the end of the fit, and a killed one leave its process behind;
+# - shows what a method prints, amid the JSON of `kernelne compare --json` too;
+# - does not start in a worker of multiprocessing.Pool, nor where there is no /dev/shm.
+# Part of this can be mended, by hiding __main__ and by private attributes of the pool. What is then saved, 60
+# lines, is `Order.write`, `Order.read` and `_plain`: pickle would save them here as well, but no pickle is
+# ever loaded (SECURITY.md).
+
 from __future__ import annotations
 
 import copy
 import json
-import math
 import os
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -31,9 +43,6 @@ from kernelne.graph import Graph
 #: The part of the training nodes that a parameter is fitted on; the others choose.
 _FITTED = 0.8
 
-_SETTINGS = ("train_sizes", "n_repeats", "random_state", "n_threads")
-_PAIRS = ("train_edges", "train_non_edges", "test_edges", "test_non_edges")
-
 Scores = dict[str, list[float]]
 
 
@@ -47,7 +56,7 @@ class LabelTask:
     graph: Graph
     rows: NDArray[np.int64]
     truth: NDArray[Any]
-    train_sizes: tuple[float, ...]
+    train_sizes: Sequence[float]
     n_repeats: int
     random_state: int
     n_threads: int | None
@@ -115,7 +124,7 @@ class Order:
 
     estimator: Any
     task: LabelTask | LinkTask
-    choose: tuple[str, tuple[int, ...]] | None = None
+    choose: tuple[str, Sequence[int]] | None = None
 
     def carry_out(self) -> dict[str, Any]:
         """Scores, seconds, peak memory in bytes, and what was chosen."""
@@ -127,21 +136,15 @@ class Order:
 
     def write(self, stream: IO[bytes]) -> None:
         """A line of JSON, then arrays as .npy, one after the other; node ids stay behind."""
-        task, graph = self.task, self.task.graph
-        arrays = {"offsets": graph.offsets, "neighbours": graph.neighbours}
-        if graph.weights is not None:
-            arrays["weights"] = graph.weights
-        settings = None
-        if isinstance(task, LabelTask):
-            arrays |= {"rows": task.rows, "truth": task.truth}
-            settings = _plain({name: getattr(task, name) for name in _SETTINGS})
-        else:
-            arrays |= {name: getattr(task.split, name) for name in _PAIRS}
+        task = self.task if isinstance(self.task, LabelTask) else self.task.split
+        values = {f.name: getattr(part, f.name) for part in (task.graph, task) for f in fields(part)}
+        for name in ("graph", "nodes", "n_merged"):
+            del values[name]
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         head = {
             "estimator": describe_estimator(self.estimator),
             "choose": self.choose,
-            "settings": settings,
-            "directed": bool(graph.directed),
+            "values": {name: _plain(value) for name, value in values.items() if name not in arrays},
             "arrays": list(arrays),
         }
         stream.write(json.dumps(head).encode() + b"\n")
@@ -151,43 +154,33 @@ class Order:
 
     @classmethod
     def read(cls, stream: IO[bytes]) -> Order:
-        """What `write` has written; nodes go by the numbers of their rows."""
+        """What `write` has written; nodes go by the numbers of their rows, tuples are lists."""
         head = json.loads(stream.readline())
         pipe: Any = SimpleNamespace(read=stream.read)
-        load = np.lib.format.read_array
-        arrays: dict[str, Any] = {name: load(pipe, allow_pickle=False) for name in head["arrays"]}
-        offsets, neighbours = arrays.pop("offsets"), arrays.pop("neighbours")
-        weights, nodes = arrays.pop("weights", None), np.arange(len(offsets) - 1)
-        graph = Graph(offsets, neighbours, weights, head["directed"], nodes)
-        task: LabelTask | LinkTask
-        if (settings := head["settings"]) is None:
-            task = LinkTask(LinkSplit(graph, **arrays))
-        else:
-            settings["train_sizes"] = tuple(settings["train_sizes"])
-            task = LabelTask(graph, **arrays, **settings)
-        choose = head["choose"] and (head["choose"][0], tuple(head["choose"][1]))
-        module, _, name = head["estimator"]["class"].partition(":")
-        make = attrgetter(name)(import_module(module))
-        return cls(make(**head["estimator"]["parameters"]), task, choose)
+        values = head["values"]
+        values |= {name: np.lib.format.read_array(pipe, allow_pickle=False) for name in head["arrays"]}
+        csr = ("offsets", "neighbours", "weights", "directed")
+        offsets, neighbours, weights, directed = (values.pop(name) for name in csr)
+        graph = Graph(offsets, neighbours, weights, directed, np.arange(len(offsets) - 1))
+        task = LabelTask(graph, **values) if "truth" in values else LinkTask(LinkSplit(graph, **values))
+        module, name, parameters = head["estimator"]
+        return cls(attrgetter(name)(import_module(module))(**parameters), task, head["choose"])
 
 
-def describe_estimator(estimator: Any, given: str = "estimator") -> dict[str, Any]:
-    """Class and parameters of an estimator as plain values, or a ParameterError that says why there are none.
+def describe_estimator(estimator: Any, given: str = "estimator") -> tuple[str, str, dict[str, Any]]:
+    """Module, class and plain parameters: what makes the estimator anew. A ParameterError if they cannot.
 
     given: what the error calls the estimator.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(given, estimator, "must be an estimator with get_params(), as in scikit-learn")
     module, name = type(estimator).__module__, type(estimator).__qualname__
-    if module == "__main__":
-        remedy = "its class is defined in the script or notebook that runs, where no other process finds it"
-        raise ParameterError(given, estimator, f"{remedy}: put it into a module (a .py file) and import it")
     found = None
     with suppress(AttributeError, KeyError):
         found = attrgetter(name)(sys.modules[module])
-    if found is not type(estimator):
-        remedy = "cannot be imported: define it at the top level of a module, under its own name"
-        raise ParameterError(given, estimator, f"its class, {module}:{name}, {remedy}")
+    if module == "__main__" or found is not type(estimator):
+        remedy = "put it at the top level of a module (a .py file), not into the script or notebook that runs"
+        raise ParameterError(given, estimator, f"its class, {module}:{name}, cannot be imported: {remedy}")
     parameters = {}
     for parameter, value in estimator.get_params().items():
         try:
@@ -195,7 +188,7 @@ def describe_estimator(estimator: Any, given: str = "estimator") -> dict[str, An
         except TypeError:
             remedy = "goes to another process as JSON: give None, numbers, strings, lists or dicts of them"
             raise ParameterError(f"{given}.{parameter}", value, remedy) from None
-    return {"class": f"{module}:{name}", "parameters": parameters}
+    return module, name, parameters
 
 
 def _plain(value: Any) -> Any:
@@ -219,7 +212,7 @@ def _fit(estimator: Any, graph: Graph) -> tuple[NDArray[Any], float, int | None]
     return vectors, time.perf_counter() - start, _peak_bytes()
 
 
-def _fit_each(estimator: Any, task: LabelTask, name: str, values: tuple[int, ...]) -> dict[str, Any]:
+def _fit_each(estimator: Any, task: LabelTask, name: str, values: Sequence[int]) -> dict[str, Any]:
     """As `carry_out`, a value of the parameter chosen in each split; the seconds are those of all fits."""
     told, scores, seconds, peaks = [], [], 0.0, []
     for value in values:
@@ -236,8 +229,8 @@ def _fit_each(estimator: Any, task: LabelTask, name: str, values: tuple[int, ...
             for measure, _, i in task.measures()
         },
         "seconds": seconds,
-        "peak_bytes": None if None in peaks else max(peak for peak in peaks if peak is not None),
-        "chosen": {name: [values[np.bincount(row).argmax()] for row in best]},
+        "peak_bytes": max(filter(None, peaks), default=None),
+        "chosen": {name: [values[int(np.bincount(row).argmax())] for row in best]},
     }
 
 
@@ -290,17 +283,11 @@ def serve() -> None:
             order = Order.read(sys.stdin.buffer)
             threading.Thread(target=_end_with_parent, daemon=True).start()
             found = order.carry_out()
-            _check_finite(found["scores"])
         except KernelneError as error:
             found = {"error": str(error)}
-        except Exception as error:  # any method may fail in any way: the others go on
+        except BaseException as error:  # any method may fail in any way: the others go on
             found = {"error": f"{type(error).__name__}: {error}".removesuffix(": ")}
     found["warnings"] = list(dict.fromkeys(str(warning.message) for warning in caught))
     json.dump(found, answer)
     answer.close()
     os._exit(0)  # nothing is left to tidy up, and threads that wait for input would be in the way
-
-
-def _check_finite(scores: Scores) -> None:
-    if not all(math.isfinite(value) for values in scores.values() for value in values):
-        raise ArithmeticError("a score is not a number")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -63,28 +63,30 @@ _MEASURES = {
 }
 #: Ctrl-C reaches all processes of a terminal; only the one that waits for the others is to act on it.
 _CHILD = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import json; "
-    "sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[1:]; "
     "from kernelne.comparison.child import serve; serve()"
 )
 
 
 def measure_label(measure: str) -> str:
-    """The name of a score for people: micro_f1_10 is "micro-F1 10 %"."""
+    """Name of a score for people: micro_f1_10 is "micro-F1 10 %"."""
     base, _, share = measure.rpartition("_")
     return f"{_MEASURES[base]} {share} %" if base in _MEASURES else _MEASURES[measure]
 
 
 @dataclass(frozen=True)
 class MethodResult:
-    """How one method did.
+    """Scores, time and memory of one method.
 
-    scores      by measure the value of each split; empty when it failed
-    seconds     of `fit`; where a parameter was chosen, of all fits and the choosing; None for a control
-    peak_bytes  the most memory its process had during `fit`; None where that is not known
-    error       why there are no scores; None when there are
-    chosen      parameters chosen by validation: for each share of training labels the most frequent choice
-    warnings    what it warned of
+    Attributes
+    ----------
+    method: its name.
+    scores: by measure the value of each split; empty when the method failed.
+    seconds: of `fit`; where a parameter was chosen, of all fits and the choosing; None for a control.
+    peak_bytes: the most memory its process had during `fit`; None where that is not known.
+    error: why there are no scores; None when there are.
+    chosen: parameters chosen by validation: for each share of training labels the most frequent choice.
+    warnings: what it warned of.
     """
 
     method: str
@@ -96,18 +98,18 @@ class MethodResult:
     warnings: tuple[str, ...] = ()
 
     def mean(self, measure: str) -> float:
-        """Over the splits; nan when the method failed."""
+        """Mean of a score over the splits; nan when the method failed."""
         return float(np.mean(self.scores[measure])) if self.scores else float("nan")
 
     def cells(self, measures: Iterable[str]) -> list[str]:
-        """The row of a table: scores, seconds, memory in MiB; "–" for what is not there."""
+        """Row of a table: name, scores, seconds, memory in MiB; "–" for what is not known."""
         scores = [f"{self.mean(measure):.3f}" if self.scores else "–" for measure in measures]
         seconds = "–" if self.seconds is None else f"{self.seconds:.2f}"
         memory = "–" if self.peak_bytes is None else f"{self.peak_bytes / 2**20:,.0f}"
         return [self.method, *scores, seconds, memory]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; means and standard deviations of the scores."""
+        """Plain values for JSON: means and standard deviations of the scores, and all else."""
         found: dict[str, Any] = {"method": self.method}
         for measure, values in self.scores.items():
             found |= {measure: float(np.mean(values)), f"{measure}_sd": float(np.std(values))}
@@ -118,12 +120,14 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare_methods` found; `print` shows a table.
+    """Results of all methods on one graph; `print` shows a table.
 
-    task      "labels" or "links"
-    measures  names of the scores; results are sorted by the first
-    results   of all methods, the best first, those that failed last
-    controls  what is reached without vectors
+    Attributes
+    ----------
+    task: "labels" or "links".
+    measures: names of the scores; results are sorted by the first.
+    results: of all methods, the best first, those that failed last.
+    controls: what is reached without vectors, the best first.
     """
 
     task: str
@@ -135,10 +139,8 @@ class Comparison:
         """Names of the columns, and a row for each method and control that has scores, the best first."""
         columns = ["method", *map(measure_label, self.measures), "seconds", "peak MiB"]
         scored = [result for result in self.results if result.scores]
-        return columns, [r.cells(self.measures) for r in self._ranked([*scored, *self.controls])]
-
-    def _ranked(self, results: Iterable[MethodResult]) -> list[MethodResult]:
-        return sorted(results, key=lambda r: -r.mean(self.measures[0]) if r.scores else float("inf"))
+        ranked = _rank([*scored, *self.controls], self.measures[0])
+        return columns, [result.cells(self.measures) for result in ranked]
 
     def __str__(self) -> str:
         columns, rows = self.table()
@@ -205,33 +207,38 @@ def compare_methods(
     check_count("dim", dim)
     check_count("n_threads", 1 if n_threads is None else n_threads)
     settings = {"dim": dim, "random_state": check_seed(random_state), "n_threads": n_threads}
-    estimators = _estimators(methods, settings)
+    estimators = _make_estimators(methods, settings)
+    task: LabelTask | LinkTask
     if labels is None:
-        controls, task = _link_task(checked, test_share, settings)
+        controls, task = _prepare_links(checked, test_share, settings)
     else:
-        controls, task = _label_task(checked, labels, train_sizes, n_repeats, settings)
+        controls, task = _prepare_labels(checked, labels, train_sizes, n_repeats, settings)
     results = []
     for name, estimator in estimators.items():
-        choose = None if isinstance(methods, Mapping) else _choice(name, checked)
+        choose = None if isinstance(methods, Mapping) else _list_choices(name, checked)
         results.append(_run(name, Order(estimator, task, choose)))
         if progress is not None:
             progress(results[-1])
     measures = tuple(controls[0].scores)
-    found = Comparison("links" if labels is None else "labels", measures, tuple(results), tuple(controls))
-    ranked = tuple(found._ranked(results)), tuple(found._ranked(controls))
-    return Comparison(found.task, measures, *ranked)
+    ranked = _rank(results, measures[0]), _rank(controls, measures[0])
+    return Comparison("links" if labels is None else "labels", measures, *ranked)
+
+
+def _rank(results: Iterable[MethodResult], measure: str) -> tuple[MethodResult, ...]:
+    """Sort by the mean of a score, the best first; those that failed come last."""
+    return tuple(sorted(results, key=lambda r: -r.mean(measure) if r.scores else float("inf")))
 
 
 def find_method(name: str) -> str:
-    """The name of a method as it is in METHODS, written in any case."""
+    """Name of a method as it is in METHODS, given in any case."""
     known = {method.lower(): method for method in METHODS}
     if str(name).lower() not in known:
         raise ParameterError("methods", name, f"known are {', '.join(METHODS)}")
     return known[str(name).lower()]
 
 
-def _estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """What is to be fitted, by name."""
+def _make_estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the estimators to be fitted, by name; refuse those that cannot be sent to a process."""
     if isinstance(methods, Mapping):
         found = dict(methods)
         for name, estimator in found.items():
@@ -244,23 +251,18 @@ def _estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _choice(name: str, graph: Graph) -> tuple[str, tuple[int, ...]] | None:
-    """The parameter to choose and its values, no more than nodes but for the first."""
+def _list_choices(name: str, graph: Graph) -> tuple[str, tuple[int, ...]] | None:
+    """Return the parameter that is chosen and its values, none but the first above the number of nodes."""
     if name not in _CHOICES:
         return None
     parameter, values = _CHOICES[name]
     return parameter, tuple(v for v in values if v <= graph.n_nodes or v == values[0])
 
 
-class _Prepared(NamedTuple):
-    controls: list[MethodResult]
-    task: LabelTask | LinkTask
-
-
-def _label_task(
+def _prepare_labels(
     graph: Graph, labels: Any, train_sizes: Iterable[float], n_repeats: int, settings: dict[str, Any]
-) -> _Prepared:
-    """The labels of the nodes that have some, and what is reached by guessing the frequent ones."""
+) -> tuple[list[MethodResult], LabelTask]:
+    """Take the labels of nodes of the graph; score what guessing the most frequent ones reaches."""
     rows = np.arange(graph.n_nodes)
     labels = by_id(labels)
     if isinstance(labels, Labels):
@@ -275,11 +277,13 @@ def _label_task(
     truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
     truth = encode_labels(truth, len(truth)) if truth.ndim == 1 else truth
     task = LabelTask(graph, rows, truth, guessed.train_sizes, n_repeats, seed, n_threads)
-    return _Prepared([MethodResult("most frequent labels", task.named(guessed))], task)
+    return [MethodResult("most frequent labels", task.named(guessed))], task
 
 
-def _link_task(graph: Graph, test_share: float, settings: dict[str, Any]) -> _Prepared:
-    """A graph with links hidden, and what degrees and common neighbours tell of them."""
+def _prepare_links(
+    graph: Graph, test_share: float, settings: dict[str, Any]
+) -> tuple[list[MethodResult], LinkTask]:
+    """Hide links of the graph; score what degrees and common neighbours tell of them."""
     split = split_links(graph, test_share=test_share, random_state=settings["random_state"])
     edges, others = (control_scores(split.graph, p) for p in (split.test_edges, split.test_non_edges))
     controls = []
@@ -287,12 +291,12 @@ def _link_task(graph: Graph, test_share: float, settings: dict[str, Any]) -> _Pr
         found = rank_scores(edges[name], others[name])
         scores = {"auc": [found.auc], "average_precision": [found.average_precision]}
         controls.append(MethodResult(shown, scores))
-    return _Prepared(controls, LinkTask(split))
+    return controls, LinkTask(split)
 
 
 def _run(name: str, order: Order) -> MethodResult:
     """Carry out the order in a process that ends with this call, whatever happens."""
-    command = [sys.executable, "-P", "-c", _CHILD]
+    command = [sys.executable, "-P", "-c", _CHILD, *(path for path in sys.path if isinstance(path, str))]
     pipe = subprocess.PIPE
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors) as process:
@@ -306,18 +310,15 @@ def _run(name: str, order: Order) -> MethodResult:
     try:
         found = json.loads(answer)
     except ValueError:
-        return MethodResult(name, error=_death(process.returncode, said))
-    found["warnings"] = tuple(found["warnings"])
-    return MethodResult(name, **found)
+        return MethodResult(name, error=_explain_death(process.returncode, said))
+    return MethodResult(name, **found | {"warnings": tuple(found["warnings"])})
 
 
 def _ask(process: subprocess.Popen[bytes], order: Order) -> bytes:
-    """The answer of the process, empty if it died."""
+    """Send the order; return the answer, empty if the process died."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError):  # it has ended already; its exit code says more
-        paths = [path for path in sys.path if isinstance(path, str)]
-        process.stdin.write(json.dumps(paths).encode() + b"\n")
+    with suppress(BrokenPipeError):  # it has ended already; its answer or its exit code says why
         order.write(process.stdin)
         process.stdin.flush()
     # Its input stays open until it has answered: should we be killed, it sees the end of it and ends.
@@ -327,8 +328,8 @@ def _ask(process: subprocess.Popen[bytes], order: Order) -> bytes:
     return answer
 
 
-def _death(code: int, said: str) -> str:
-    """Why a process ended without an answer."""
+def _explain_death(code: int, said: str) -> str:
+    """Say how a process ended that gave no answer."""
     if code < 0:
         short = " (short of memory?)" if code == -9 else ""
         return f"its process was ended by signal {-code}{short}"
@@ -337,7 +338,7 @@ def _death(code: int, said: str) -> str:
 
 
 def draw_comparison(comparison: Comparison, path: Path, title: str = "", overwrite: bool = False) -> None:
-    """Bars of scores, seconds and memory as a .png or .svg, written whole or not at all."""
+    """Draw bars of scores, seconds and memory as a .png or .svg, written whole or not at all."""
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise ParameterError("path", str(path), "must end in .png or .svg")
