@@ -7,14 +7,16 @@ order in which nodes start is a keyed permutation computed on the fly: no walk, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._jit import cached
-from kernelne.graph import Graph
 from kernelne.walks.rng import LOW, START, STEP, U32, UNIT, below, draw, stream_key
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
 
 _FEISTEL_ROUNDS = 6
 _MAX_REJECTIONS = 64

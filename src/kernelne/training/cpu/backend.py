@@ -7,12 +7,11 @@ rows shared out between the threads: the same bits on any number of threads.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
@@ -26,6 +25,9 @@ from kernelne.training.state import TrainingState
 from kernelne.walks.noise import AliasTable, alias_table
 from kernelne.walks.rng import fill_uniform
 from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_graph
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
 
 __all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
 

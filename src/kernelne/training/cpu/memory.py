@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kernelne._checks import available_bytes
 from kernelne.errors import InputError
-from kernelne.graph import Graph
 from kernelne.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from kernelne.graph import Graph
 
 #: Interpreter, libraries and compiled code.
 _PROCESS_BYTES = 270 * 2**20
