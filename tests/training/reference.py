@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from oracle import config, judge
 
+from kernelne._jit import cached
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments, n_sums
@@ -17,7 +18,8 @@ from kernelne.training.backend import OnBlock, go_on
 from kernelne.training.backend import train as train_by
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu import backend as cpu
-from kernelne.training.cpu.loop import Mixture, Step, Tables, train_walks
+from kernelne.training.cpu import loop
+from kernelne.training.cpu.loop import FAST, Mixture, Step, Tables
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.state import TrainingState
 from kernelne.walks.noise import alias_table, draw_alias
@@ -25,6 +27,9 @@ from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 __all__ = ["Problem", "config"]
+
+#: The loop over walks by itself, which a run has only as a part of `train_part`.
+train_walks = cached(error_model="numpy", fastmath=FAST, _nrt=False)(loop.train_walks.py_func)
 
 
 @dataclass(repr=False)

@@ -293,7 +293,7 @@ def test_walks_of_one_node_train_nothing(ring):
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_a_thread_that_fails_keeps_nobody_waiting(ring, monkeypatch, failing):
     """In deterministic mode threads wait for each other: when one is interrupted the others must return."""
-    real = cpu.train_chunks
+    real = cpu.train_part
 
     def fails(part, *args):
         if part == failing:
@@ -301,7 +301,7 @@ def test_a_thread_that_fails_keeps_nobody_waiting(ring, monkeypatch, failing):
         return real(part, *args)
 
     train(ring, config(deterministic=True, n_threads=3))
-    monkeypatch.setattr(cpu, "train_chunks", fails)
+    monkeypatch.setattr(cpu, "train_part", fails)
     result = []
 
     def run():

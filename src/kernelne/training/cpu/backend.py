@@ -17,7 +17,7 @@ from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
 from kernelne.training.course import NOISE_POWER, Course, blocks, norm_limit
-from kernelne.training.cpu.loop import Mixture, Step, Tables, train_chunks, train_walks
+from kernelne.training.cpu.loop import Mixture, Step, Tables, train_part
 from kernelne.training.cpu.memory import check, chunk_size, run_bytes
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.cpu.threads import Workers
@@ -137,39 +137,20 @@ class KernelLoss:
     def train(self, run: WalkRun, first: int, last: int) -> tuple[NDArray[np.float64], int]:
         coefficients = run.state.coefficients.astype(np.float32)
         mixture = Mixture(self.kinds, self.sigmas, coefficients, self.learned)
-        return (self._chunks if run.config.deterministic else self._walks)(run, first, last, mixture)
-
-    def _walks(
-        self, run: WalkRun, first: int, last: int, mixture: Mixture
-    ) -> tuple[NDArray[np.float64], int]:
-        sums = np.zeros((run.config.n_threads, n_sums(len(self.sigmas))))
-
-        def work(part: int, low: int, high: int) -> int:
-            n_bad: int = train_walks(
-                low, high, run.graph, run.plan, run.noise, run.step, mixture, run.tables, 0,
-                run.scratch[part], sums[part : part + 1],
-            )  # fmt: skip
-            return n_bad
-
-        n_bad = sum(run.workers.share(first, last, work))
-        return sums.sum(axis=0), n_bad
-
-    def _chunks(
-        self, run: WalkRun, first: int, last: int, mixture: Mixture
-    ) -> tuple[NDArray[np.float64], int]:
-        n_threads, barrier = run.config.n_threads, run.workers.barrier
-        sums = np.zeros(n_sums(len(self.sigmas)))
-        chunk_sums = np.zeros((run.chunk, sums.size))
+        n_threads, deferred = run.config.n_threads, run.config.deterministic
+        # A row for each thread, or for each walk of a chunk, which are then added up in their order.
+        rows = np.zeros((run.chunk if deferred else n_threads, n_sums(len(self.sigmas))))
+        total = np.zeros(rows.shape[1])
 
         def work(part: int) -> int:
-            n_bad: int = train_chunks(
-                part, n_threads, barrier, first, last, run.graph, run.plan, run.noise, run.step,
-                mixture, run.tables, run.scratch[part], chunk_sums, sums,
+            n_bad: int = train_part(
+                part, n_threads, run.workers.barrier, first, last, run.graph, run.plan, run.noise, run.step,
+                mixture, run.tables, run.scratch[part], rows if deferred else rows[part : part + 1], total,
             )  # fmt: skip
             return n_bad
 
         n_bad = sum(run.workers.each(work))
-        return sums, n_bad
+        return total if deferred else rows.sum(axis=0), n_bad
 
 
 def run(

@@ -269,7 +269,7 @@ def prefetch_walk(b: Any, tables: Any, s: Any) -> None:
         prefetch_row(tables.context, s.noise[b, r])
 
 
-@cached(error_model="numpy", fastmath=FAST, _nrt=False)
+@compiled
 def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,
@@ -305,9 +305,6 @@ def train_walks(
     return n_bad
 
 
-_train_walks = compiled(train_walks.py_func)  # as a part of `train_chunks`
-
-
 @compiled
 def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
     """Add the steps whose row belongs to this part, in their order."""
@@ -319,35 +316,40 @@ def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> N
 
 
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
-def train_chunks(
+def train_part(
     part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
-    step: Any, mixture: Any, tables: Any, s: Any, chunk_sums: Any, sums: Any,
+    step: Any, mixture: Any, tables: Any, s: Any, walk_sums: Any, sums: Any,
 ) -> Any:  # fmt: skip
-    """One thread's part of walks first … last − 1, in chunks of as many walks as `chunk_sums` has rows.
+    """One thread's part of walks first … last − 1; returns how many rows were seen to have exploded.
 
-    All threads compute the steps of a chunk from the same tables, then each adds those of its own rows. What
-    comes out does not depend on how many threads there are.
+    The walks are trained on one after the other, and row 0 of `walk_sums` collects their sums. If steps are
+    deferred it is in chunks of as many walks as `walk_sums` has rows: all threads compute the steps of a chunk
+    from the same tables, then each adds those of its own rows, and `sums` collects the rows. The result then
+    does not depend on the number of threads.
     """
-    chunk, rows, columns, n_bad = chunk_sums.shape[0], s.center_rows.size, s.context_rows.size, 0
+    rows, columns, n_bad = s.center_rows.size, s.context_rows.size, 0
+    chunk = walk_sums.shape[0] if tables.deferred else max(last - first, 1)
     for start in range(first, last, chunk):
         size = min(chunk, last - start)
         low, high = size * part // n_parts, size * (part + 1) // n_parts
-        chunk_sums[low:high] = 0.0
-        tables.center_rows[low * rows : high * rows] = -1
-        tables.context_rows[low * columns : high * columns] = -1
-        n_bad += _train_walks(
-            start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, chunk_sums
+        if tables.deferred:
+            walk_sums[low:high] = 0.0
+            tables.center_rows[low * rows : high * rows] = -1
+            tables.context_rows[low * columns : high * columns] = -1
+        n_bad += train_walks(
+            start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, walk_sums
         )
-        if not wait_for_all(barrier, n_parts):
-            break
-        apply_steps(tables.center, tables.center_steps, tables.center_rows[: size * rows], part, n_parts)
-        apply_steps(
-            tables.context, tables.context_steps, tables.context_rows[: size * columns], part, n_parts
-        )
-        if part == 0:
-            for w in range(size):
-                for x in range(sums.size):
-                    sums[x] += chunk_sums[w, x]
-        if not wait_for_all(barrier, n_parts):
-            break
+        if tables.deferred:
+            if not wait_for_all(barrier, n_parts):
+                break
+            apply_steps(tables.center, tables.center_steps, tables.center_rows[: size * rows], part, n_parts)
+            apply_steps(
+                tables.context, tables.context_steps, tables.context_rows[: size * columns], part, n_parts
+            )
+            if part == 0:
+                for w in range(size):
+                    for x in range(sums.size):
+                        sums[x] += walk_sums[w, x]
+            if not wait_for_all(barrier, n_parts):
+                break
     return n_bad
