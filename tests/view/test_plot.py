@@ -239,3 +239,11 @@ def test_colours_are_told_apart(vision):
         seen.append(_lab(np.clip(np.reshape(VISION[vision], (3, 3)) @ linear, 0, 1)))
     # 2 is what can be told side by side; across a map it takes several times as much.
     assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 15
+
+
+def test_labels_of_a_series_go_by_id(drawn, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    order = [2, 0, 1]
+    embedding = Embedding([[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]], order)
+    plot_map(embedding, tmp_path / "map.png", pandas.Series(["a", "b", "c"]))
+    assert [places.tolist() for places in points(drawn[0]).values()] == [[[i, i]] for i in range(3)]
