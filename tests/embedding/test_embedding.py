@@ -760,3 +760,28 @@ def test_names_that_are_not_utf8(tmp_path, suffix):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9" + suffix.encode())
     Embedding([[1.0, 2.0], [3.0, 4.0]], ["a", "b"]).save(path)
     assert Embedding.load(path)["b"].tolist() == [3.0, 4.0]
+
+
+def _lists(rows=2):
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2 * rows, dtype=np.float32)), 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (pa.table([[1, 2], [3, 4], _lists()], ["id", "id", "vector"]), "several columns are called 'id'"),
+        (pa.table([[1, 2], _lists(), _lists()], ["id", "vector", "vector"]), "several columns .* 'vector'"),
+        (pa.table([_lists()], ["vector"]), "columns 'id' and 'vector' are needed"),
+        (
+            pa.table([[1, 2], _lists()], ["id", "vector"]).replace_schema_metadata({KEY: b"\xff{"}),
+            "not a readable embedding",
+        ),
+        ({"id": [1, "a"], "vector": [[1.0], [2.0]]}, "not a readable embedding"),
+        ({"id": [1, 2], "vector": [[1.0]]}, "not a readable embedding"),
+        ([1, 2], "not a readable embedding"),
+        (None, "not a readable embedding"),
+    ],
+)
+def test_tables_that_are_no_embeddings(table, expected):
+    with pytest.raises(InputError, match=f"^the table: .*{expected}"):
+        Embedding.from_arrow(table)

@@ -165,6 +165,17 @@ def test_names_are_taken_as_they_are(tmp_path, drawn):
     assert len(told) == 1
 
 
+def test_names_that_are_no_text(groups, tmp_path):
+    """Half of a surrogate pair, as labels of other programs may hold; no font can show it."""
+    embedding, labels = groups
+    bad = dict.fromkeys(labels.nodes.tolist(), "ant") | {"n7": "caf\ud800"}
+    with pytest.raises(InputError, match=r"the label 'caf\\ud800' is not Unicode text \(character 4\)"):
+        plot_map(embedding, tmp_path / "a.png", bad)
+    with pytest.raises(InputError, match=r"the title 'caf\\ud800' is not Unicode text"):
+        plot_map(embedding, tmp_path / "a.png", title="caf\ud800")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_edges(groups, tmp_path, drawn, monkeypatch):
     embedding, _ = groups
     graph = Graph.from_edges(["n0", "n0", "n5", "who"], ["n1", "n0", "n6", "n1"], directed=True)

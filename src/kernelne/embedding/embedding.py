@@ -285,7 +285,16 @@ class Embedding:
     @classmethod
     def from_arrow(cls, table: Any) -> Embedding:
         """What `to_arrow` made, or any table, of polars too, with the columns `id` and `vector`."""
-        return cls(**binary.from_table(Path("the table"), pa.table(table)))
+        try:
+            found = pa.table(table)
+            for name in ("id", "vector"):
+                if found.column_names.count(name) > 1:
+                    raise InputError(f"the table: several columns are called {name!r}; give one")
+            return cls(**binary.from_table(Path("the table"), found))
+        except InputError:
+            raise
+        except (TypeError, *DAMAGE) as error:
+            raise _damaged("the table", error) from error
 
     def to_pandas(self) -> Any:
         """A DataFrame of the vectors, columns 0 … d - 1, its index the ids.
