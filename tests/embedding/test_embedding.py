@@ -25,7 +25,7 @@ from hypothesis.extra import numpy as hnp
 from kernelne import KernelNE
 from kernelne.embedding import Embedding
 from kernelne.errors import FileFormatError, InputError, OutputError, UnknownNodeError
-from kernelne.io.embeddings.registry import FORMATS, check_save, known_format
+from kernelne.io.embeddings.registry import FORMATS, check_save, known_suffix
 
 KEY = "kernelne_embedding"
 SUFFIXES = (".safetensors", ".npz", ".parquet", ".npy", ".csv", ".emb", ".txt")
@@ -241,9 +241,9 @@ def test_what_does_not_fit_is_refused(change, expected):
 
 def test_the_formats_are_listed_and_others_refused(tmp_path):
     assert tuple(FORMATS) == SUFFIXES
-    assert known_format("x/Y.NPZ") == ".npz"
+    assert known_suffix("x/Y.NPZ") == ".npz"
     for name in ("x", "x.pkl", "x.npz.gz"):
-        for use in (known_format, check_save, make().save, Embedding.load):
+        for use in (known_suffix, check_save, make().save, Embedding.load):
             with pytest.raises(InputError, match=r"\.safetensors, \.npz, .*\.emb"):
                 use(tmp_path / name)
 

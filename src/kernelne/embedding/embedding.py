@@ -18,9 +18,9 @@ from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, p
 from kernelne.embedding.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError
 from kernelne.graph.ids import find_rows, node_array, unknown_node
-from kernelne.io.embeddings import binary
-from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, known_format
-from kernelne.io.embeddings.text import write_node_lines
+from kernelne.io.embeddings import parquet
+from kernelne.io.embeddings.npy import write_node_lines
+from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, known_suffix
 from kernelne.io.files import PathLike, atomic_output, check_input, check_output
 
 Vectors = NDArray[np.float32]
@@ -239,7 +239,7 @@ class Embedding:
         Raises InputError if the file exists and `overwrite` is false, or if the format cannot hold the ids;
         OutputError if the system refuses to write.
         """
-        write = FORMATS[known_format(path)].write
+        write = FORMATS[known_suffix(path)].write
         check_ids(self.nodes, path)
         saved = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         files = files_of(path)
@@ -261,7 +261,7 @@ class Embedding:
         it is not what it should be: cut short, damaged, of another kind, or with ids that repeat or values
         that are not finite.
         """
-        read = FORMATS[known_format(path)].read
+        read = FORMATS[known_suffix(path)].read
         if check_input(path) == 0:
             raise FileFormatError(path, "the file is empty")
         try:
@@ -280,7 +280,7 @@ class Embedding:
     def to_arrow(self) -> Any:
         """A pyarrow Table of the columns `id` and `vector` (a list of fixed size), as in a .parquet file."""
         check_ids(self.nodes, "table.parquet")
-        return binary.to_table({item.name: getattr(self, item.name) for item in fields(self)})
+        return parquet.to_table({item.name: getattr(self, item.name) for item in fields(self)})
 
     @classmethod
     def from_arrow(cls, table: Any) -> Embedding:
@@ -290,7 +290,7 @@ class Embedding:
             for name in ("id", "vector"):
                 if found.column_names.count(name) > 1:
                     raise InputError(f"the table: several columns are called {name!r}; give one")
-            return cls(**binary.from_table(Path("the table"), found))
+            return cls(**parquet.from_table(Path("the table"), found))
         except InputError:
             raise
         except (TypeError, *DAMAGE) as error:
