@@ -209,7 +209,7 @@ def test_bad_arguments(groups, tmp_path, monkeypatch):
     embedding, _ = groups
     for arguments, options, words in (
         ((embedding, tmp_path / "a.jpg"), {}, "must end in .png, .svg, .pdf"),
-        ((embedding.vectors, tmp_path / "a.png"), {}, "not an Embedding"),
+        ((embedding.vectors, tmp_path / "a.png"), {}, "must be an Embedding"),
         ((embedding, tmp_path / "a.png"), {"layout": "spiral"}, "layout='spiral'"),
         ((embedding, tmp_path / "a.png"), {"random_state": -1}, "random_state"),
         ((embedding, tmp_path / "a.png"), {"layout": np.zeros((7, 2))}, "shape (7, 2)"),

@@ -89,7 +89,7 @@ def plot_map(
     kind = check_map(path, overwrite)
     if not isinstance(embedding, Embedding):
         raise InputError(
-            f"embedding: a {type(embedding).__name__}, not an Embedding: Embedding(vectors, nodes)"
+            f"embedding: must be an Embedding, not {type(embedding).__name__}: use Embedding(vectors, nodes)"
         )
     if isinstance(layout, str):
         check_layout(layout)
