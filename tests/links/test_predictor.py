@@ -130,7 +130,7 @@ def test_without_an_embedding_it_makes_one(split):
 
 def test_tells_what_an_embedding_lacks(split, embedding):
     bare = Embedding(embedding.vectors, embedding.nodes, provenance=embedding.provenance)
-    with pytest.warns(UserWarning, match="no context table"):
+    with pytest.warns(UserWarning, match="no context vectors"):
         model = LinkPredictor(random_state=0).fit(split.graph, bare)
     assert model.n_held_out_ > 100
     assert _auc(model, split) > 0.6

@@ -48,9 +48,9 @@ def cluster_nodes(
     """Cluster vectors, an array (n, d) or an Embedding, by k-means, the best of `n_init` starts.
 
     labels: one class per node, (n,) of any dtype; or Labels, which may lack some nodes: these are clustered
-    but not compared. Without labels, the Louvain communities of `graph` (seed `random_state`) are used. Row i of
-    arrays is node i of the graph; an Embedding and Labels are matched by node id. `n_clusters` defaults to
-    the number of classes or communities.
+    but not compared. Without labels, the Louvain communities of `graph` (seed `random_state`) are used.
+    Row i of arrays is node i of the graph; an Embedding and Labels are matched by node id. `n_clusters`
+    defaults to the number of classes or communities.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score

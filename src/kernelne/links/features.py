@@ -57,7 +57,7 @@ class LinkFeatures:
         self.unit = float(closeness.std()) or 1.0
 
     def tables(self, pairs: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
-        """Yield the features of pairs (k, 2), block by block: (rows, columns), the prior in the last column."""
+        """Yield the features of pairs (k, 2), block by block: (rows, columns), the prior last."""
         for first in range(0, len(pairs), _BLOCK):
             block = pairs[first : first + _BLOCK]
             relative, counts, closeness = self._numbers(block)
@@ -65,9 +65,8 @@ class LinkFeatures:
             if self.by_degree:
                 prior = prior + self.degrees[block[:, 0]] + self.degrees[block[:, 1]]
             table = np.column_stack([(relative - self.middle) / self.scale, counts, prior])
-            yield table.round(
-                9
-            )  # (u, v) and (v, u) are summed in a different order: round, so they share a leaf
+            # (u, v) and (v, u) are summed in a different order: rounded, they fall into the same leaf.
+            yield table.round(9)
 
     def table(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the features of pairs (k, 2), k ≥ 1, as one array (k, columns)."""

@@ -205,9 +205,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             except InputError:  # almost every pair is an edge: too few non-edges
                 break
             with warnings.catch_warnings():
-                warnings.filterwarnings(
-                    "ignore", message=".*have no edges"
-                )  # the whole graph has warned already
+                warnings.filterwarnings("ignore", message=".*have no edges")  # the whole graph has warned
                 embedding = self._embed(embedder, rest, seed + len(made) + 1)
             embedder = _settled(embedder, embedding)
             made.append((embedding, rest, hidden, absent))
