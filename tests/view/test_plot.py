@@ -104,7 +104,7 @@ def test_nodes_without_a_label_are_grey_and_strangers_left_out(groups, tmp_path,
     plot_map(embedding, tmp_path / "a.png", some)
     assert legend(drawn[0]) == ["no label", "a", "b"]
     assert [len(part) for part in points(drawn[0]).values()] == [298, 1, 1]
-    with pytest.raises(InputError, match="none of its 1 nodes is among the 300 embedded"):
+    with pytest.raises(InputError, match="none of its 1 nodes is in the embedding of 300 nodes"):
         plot_map(embedding, tmp_path / "b.png", Labels.from_values(["who"], [0]))
 
 

@@ -94,7 +94,7 @@ def plot_map(
     if isinstance(layout, str):
         check_layout(layout)
     elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
-        raise InputError(f"layout: shape {np.shape(layout)}: give a name, or finite ({len(embedding)}, 2)")
+        raise InputError(f"layout: shape {np.shape(layout)}: give a name, or finite coordinates ({len(embedding)}, 2)")
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
@@ -148,7 +148,7 @@ class _Classes:
         rows, table = labels.for_nodes(nodes, unknown="skip")
         if not len(rows):
             raise InputError(
-                f"labels: none of its {len(labels):,} nodes is among the {len(nodes):,} embedded"
+                f"labels: none of its {len(labels):,} nodes is in the embedding of {len(nodes):,} nodes"
             )
         counts = table.sum(axis=0)
         n_classes = int((counts > 0).sum())
