@@ -74,7 +74,7 @@ class LabelTask:
         return {name: getattr(found, measure)[i].tolist() for name, measure, i in self.measures()}
 
     def measures(self) -> list[tuple[str, str, int]]:
-        """Return, for each score, its name (such as micro_f1_10), its measure, and the position of the share."""
+        """Return, for each score, its name (such as micro_f1_10), its measure, and the share's position."""
         return [
             (f"{measure}_{100 * share:g}", measure, i)
             for i, share in enumerate(self.train_sizes)

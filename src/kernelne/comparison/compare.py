@@ -234,12 +234,12 @@ def find_method(name: str) -> str:
     """Return the name of a method as in METHODS; case is ignored."""
     known = {method.lower(): method for method in METHODS}
     if str(name).lower() not in known:
-        raise ParameterError("methods", name, f"must be one of {', '.join(METHODS)}")
+        raise ParameterError("methods", name, f"known are {', '.join(METHODS)}")
     return known[str(name).lower()]
 
 
 def _make_estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the estimators to fit, by name; raise ParameterError for those that cannot be sent to a process."""
+    """Return the estimators to fit, by name; raise ParameterError if a process cannot receive one."""
     if isinstance(methods, Mapping):
         found = dict(methods)
         for name, estimator in found.items():

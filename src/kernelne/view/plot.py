@@ -94,7 +94,9 @@ def plot_map(
     if isinstance(layout, str):
         check_layout(layout)
     elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
-        raise InputError(f"layout: shape {np.shape(layout)}: give a name, or finite coordinates ({len(embedding)}, 2)")
+        raise InputError(
+            f"layout: shape {np.shape(layout)}: give a name, or finite coordinates ({len(embedding)}, 2)"
+        )
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
