@@ -150,7 +150,7 @@ def tune_embedding(
 
     Parameters
     ----------
-    graph: whatever `fit` takes.
+    graph: any graph that `fit` accepts.
     labels: Labels, a dict {node: label} or a pandas Series by its index; or one label per node, or an
         indicator matrix, in the order of the graph's nodes.
     n_trials: maximum number of embeddings to train, including the default.

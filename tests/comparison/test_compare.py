@@ -439,7 +439,7 @@ class Bare:
     [
         (
             Script("raise"),
-            r"methods\['mine'\]=Script\(how='raise'\): .*: put it .* a module .*, not into the script",
+            r"methods\['mine'\]=Script\(how='raise'\): .*: define it .* a module .*, not in the running",
         ),
         (type("Local", (Broken,), {})("raise"), "test_compare:Local, cannot be imported"),
         (Bare(), r"get_params\(\)"),

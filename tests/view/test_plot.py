@@ -213,7 +213,7 @@ def test_bad_arguments(groups, tmp_path, monkeypatch):
         ((embedding, tmp_path / "a.png"), {"layout": "spiral"}, "layout='spiral'"),
         ((embedding, tmp_path / "a.png"), {"random_state": -1}, "random_state"),
         ((embedding, tmp_path / "a.png"), {"layout": np.zeros((7, 2))}, "shape (7, 2)"),
-        ((embedding, tmp_path / "a.png"), {"layout": np.full((300, 2), np.nan)}, "places (300, 2)"),
+        ((embedding, tmp_path / "a.png"), {"layout": np.full((300, 2), np.nan)}, "coordinates (300, 2)"),
     ):
         with pytest.raises((InputError, ParameterError), match=re.escape(words)):
             plot_map(*arguments, **options)
