@@ -97,7 +97,9 @@ def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
             f"vectors: shape {table.shape} of {table.dtype}: give numbers of shape (nodes, dimensions)"
         )
     if graph is not None and len(table) != graph.n_nodes:
-        raise InputError(f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one per node")
+        raise InputError(
+            f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one row per node"
+        )
     if table.dtype != np.float32:
         table = table.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))

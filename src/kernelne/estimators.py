@@ -127,7 +127,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     @property
     def embedding_(self) -> NDArray[np.float32]:
-        """float32 (n, dim); row i belongs to graph_.nodes[i]. Computed from the two tables on first access."""
+        """float32 (n, dim); row i belongs to graph_.nodes[i]. Computed from both tables on first access."""
         if not hasattr(self, "center_"):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._embedding is None:
@@ -383,7 +383,7 @@ def _check_paper(kernel: Any) -> None:
 
 
 def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
-    """Return an estimator with the parameters in `provenance`, seed and threads left out; None without any."""
+    """Return an estimator with the parameters in `provenance`, except seed and threads; None without any."""
     model = {"KernelNE": KernelNE, "MKernelNE": MKernelNE}.get(str(provenance.get("model")))
     parameters = provenance.get("parameters")
     if model is None or not isinstance(parameters, Mapping) or "kernels" not in parameters:

@@ -52,7 +52,7 @@ def _loss(loss: float) -> str:
 
 
 class _Shown:
-    """Base class that computes the speed; in training from the first block on, as compiling comes before it."""
+    """Base class that computes the speed; in training after the first block, as compiling comes before."""
 
     def __init__(self, task: str, unit: str) -> None:
         self.task = task

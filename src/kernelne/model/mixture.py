@@ -13,9 +13,9 @@ with the ridge penalty alone the mixture becomes narrow, and its small vectors c
 are known. The penalty on the differences of the cᵢ keeps the wide kernels in the mixture.
 
 The lower bound of Σc is not in the paper either. While all vectors are equal every kᵢ is 1, and the best sum
-is 1/(1 + n_negative): attraction and repulsion cancel there, only the weight decay is left, and on graphs with
-weak structure the vectors shrink to zero. With a sum one third above that value repulsion is stronger, and
-the vectors separate.
+is 1/(1 + n_negative): attraction and repulsion cancel there, only the weight decay is left, and on graphs
+with weak structure the vectors shrink to zero. With a sum one third above that value repulsion is stronger,
+and the vectors separate.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def step_coefficients(
     coef_spread: float,
     floor: float = -np.inf,
 ) -> NDArray[np.float64]:
-    """Return the coefficients (K,) after a block: η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
+    """Return new coefficients (K,) after a block; η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
     one = np.eye(coefficients.size)
     penalty = coef_l2 * one + coef_spread * (one - 1 / coefficients.size)
     system = one + rate * (2 * moments.quadratic + moments.n_pairs * penalty)

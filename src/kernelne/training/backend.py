@@ -71,7 +71,7 @@ class Backend(Protocol):
         """Prepare a graph for runs."""
 
     def start(self, prepared: Prepared) -> TrainingState:
-        """Return the initial state of a run, which depends on the seed alone."""
+        """Return the initial state of a run, drawn with its seed."""
 
     def run(
         self,

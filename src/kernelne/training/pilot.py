@@ -11,8 +11,8 @@ from kernelne.model.defaults import LEAST_DECAY, MOST_DECAY
 from kernelne.training.backend import Backend, OnBlock, Prepared
 from kernelne.training.config import TrainingConfig
 
-#: If the signal is at least _CLEAR, the widest kernel is left out. Otherwise all three kernels are used, which
-#: takes longer, and the number of walks per node is lower so that the time stays the same.
+#: If the signal is at least _CLEAR, the widest kernel is left out. Otherwise all three kernels are used,
+#: which takes longer, and `walks_per_node` is lower so that the time stays the same.
 _CLEAR, _WALKS_OF_THREE = 0.25, 160
 
 #: The pilot run's share of the walks.

@@ -12,7 +12,8 @@ from kernelne.training.config import TrainingConfig
 
 def run_seconds(backend: Backend, graph: Graph, config: TrainingConfig, patience: float = 0.5) -> float:
     """Estimate the seconds of a run on this machine by training on the graph for `patience` seconds."""
-    train(backend, Graph.from_edges([0], [1]), replace(config, walks_per_node=1))  # compiles, or loads compiled code
+    # Compile, or load compiled code, before the time is measured.
+    train(backend, Graph.from_edges([0], [1]), replace(config, walks_per_node=1))
     marks: list[tuple[float, int]] = []
 
     def enough(done: int, total: int, loss: float) -> bool:

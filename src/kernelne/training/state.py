@@ -34,7 +34,7 @@ class TrainingState:
 
     @property
     def loss(self) -> float:
-        """Loss per pair over the blocks with pairs in the last 5 % of the walks; NaN if there are no pairs."""
+        """Loss per pair over the blocks that cover the last 5 % of the walks; NaN if there are no pairs."""
         if not self.history:
             return float("nan")
         walks, pairs = self.history["walks"], self.history["pairs"]
