@@ -57,7 +57,7 @@ def step_coefficients(
     coef_spread: float,
     floor: float = -np.inf,
 ) -> NDArray[np.float64]:
-    """Return new coefficients (K,) after a block; η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
+    """Return the new coefficients (K,); η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
     one = np.eye(coefficients.size)
     penalty = coef_l2 * one + coef_spread * (one - 1 / coefficients.size)
     system = one + rate * (2 * moments.quadratic + moments.n_pairs * penalty)

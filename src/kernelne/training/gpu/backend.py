@@ -46,8 +46,8 @@ except ImportError as _error:
 
 __all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
 
-#: The sums for the coefficients are computed on a sample of a block: on at least _SUMMED_WALKS walks, and on at
-#: least one in _LARGEST_STRIDE. More than some hundred thousand pairs do not change the result.
+#: The sums for the coefficients are computed on a sample of a block: on at least _SUMMED_WALKS walks, and on
+#: at least one in _LARGEST_STRIDE. More than some hundred thousand pairs do not change the result.
 _SUMMED_WALKS, _LARGEST_STRIDE = 2**15, 16
 #: Number of blocks whose records are copied to the host together; it is one or two such groups ahead of the
 #: GPU.
@@ -132,7 +132,7 @@ class Walker:
         )  # fmt: skip
 
     def visits(self) -> Any:
-        """Expected visits to each node per round of walks, float64 (n,), as `walks.sample.expected_visits`."""
+        """Expected visits to each node per round of walks, float64 (n,); see `walks.sample.expected_visits`."""
         config, n, device = self.config, self.n, self.graph.offsets.device
         if config.p == config.q == 1.0:
             rows = arc_rows(self.graph.offsets)
@@ -287,7 +287,7 @@ class Runner(Walker):
 def run(
     prepared: Prepared, state: TrainingState, until: int | None = None, on_block: OnBlock = go_on
 ) -> TrainingState:
-    """Train from a state on. When `on_block` stops a run, blocks that are queued already are still trained."""
+    """Train from a state on. If `on_block` stops the run, blocks that are already queued are still trained."""
     return Runner(prepared, state).run(until, on_block)
 
 
