@@ -241,7 +241,7 @@ def test_the_loss_is_that_of_the_last_walks_with_pairs():
 
 
 def test_nothing_to_learn_is_warned_of():
-    with pytest.warns(UserWarning, match="no walk had two nodes"):
+    with pytest.warns(UserWarning, match="no walk has two nodes"):
         model = KernelNE(**FAST, walk_length=1).fit(EDGES)
     assert model.to_embedding().provenance["loss"] is None
 

@@ -90,7 +90,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         seed = seed_of(self.random_state)
         checked = self.check(graph)
         if n_isolated := count_isolated(checked):
-            message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors mean nothing"
+            message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors are meaningless"
             warn(message)
         start = time.perf_counter()
         with reporting(self.progress, self._task, self._unit) as report, threadpool_limits(self._threads()):

@@ -80,7 +80,7 @@ def _extend(
 
 
 def orthonormal(X: Any, size: float | None = None) -> NDArray[Any]:
-    """Return an orthonormal basis (n, ≤ k) of the columns of X (n, k), without those that are rounding errors.
+    """Return an orthonormal basis (n, ≤ k) of the columns of X (n, k), without those that are only rounding.
 
     size: norm of the matrix from which X was computed; None: that of X.
     """

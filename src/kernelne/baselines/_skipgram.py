@@ -1,8 +1,8 @@
 """The loop of methods that compare the nodes of walks by inner products: skip-gram and factorisation.
 
-It is KernelNE's loop (`training.cpu.loop`) with another loss. A walk is one mini-batch with its own negatives,
-shared by its pairs. With s = ⟨context, center⟩ and target t, 1 for a pair of the walk and 0 for a negative,
-the loss of a pair and its derivative are
+It is KernelNE's loop (`training.cpu.loop`) with another loss. A walk is one mini-batch with its own
+negatives, shared by its pairs. With s = ⟨context, center⟩ and target t, 1 for a pair of the walk and 0 for a
+negative, the loss of a pair and its derivative are
 
     logistic   −t · log σ(s) − (1 − t) · log σ(−s)      σ(s) − t
     squared    (t − s)²                                 2 (s − t)
@@ -139,7 +139,7 @@ def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, table
 def train_walks(
     first: Any, last: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any
 ) -> Any:
-    """Train on walks first … last − 1; returns the numbers of pairs, their loss, and of exploded rows."""
+    """Train on walks first … last − 1; returns pairs, their loss, and the number of exploded rows."""
     step = walking.step
     length_known, n_pairs, n_bad, all_pairs, all_loss = 0, 0, 0, 0, 0.0
     for start in range(first, last, BATCH):

@@ -34,7 +34,7 @@ class GEMSEC(WalkBaseline):
     Attributes
     ----------
     cluster_centers_: float32 (n_clusters, dim), the μ_c.
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------

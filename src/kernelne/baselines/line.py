@@ -79,7 +79,7 @@ class LINE(Baseline):
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class LINE(Baseline):
         if self.order not in ORDERS:
             raise ParameterError("order", self.order, f"must be one of {', '.join(ORDERS)}")
         if self.order == "both" and self.dim < 2:
-            raise ParameterError("dim", self.dim, "must be at least 2 with order='both': each has half of dim")
+            raise ParameterError("dim", self.dim, "must be at least 2 with order='both': half for each")
 
     def memory_bytes(self, graph: Any) -> int:
         checked: Graph = as_graph(graph)

@@ -49,7 +49,7 @@ def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
                 continue
             v = d.others[b, 0]
             bits = draw(stream_key(plan.seed, STEP, first + b), step)
-            # The lower half of the bits decides whether the walk continues, the upper half draws the neighbour.
+            # The lower half of the bits decides whether the walk continues, the upper draws the neighbour.
             if graph.offsets[v] == graph.offsets[v + 1] or (bits & _LOW) >= plan.go_on:
                 d.moving[b] = False
                 n_moving -= 1
@@ -96,7 +96,7 @@ class VERSE(Baseline):
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class VERSE(Baseline):
     def _check(self) -> None:
         check_rates(self.learning_rate, self.min_learning_rate)
         if self.alpha > 0.9999:
-            raise ParameterError("alpha", self.alpha, "must be at most 0.9999, or walks are endless")
+            raise ParameterError("alpha", self.alpha, "must be at most 0.9999, or walks do not end")
 
     def memory_bytes(self, graph: Any) -> int:
         checked: Graph = as_graph(graph)

@@ -21,7 +21,7 @@ class WeightedMF(WalkBaseline):
 
         (1 − ⟨context[u], center[v]⟩)² + Σ_r ⟨context[r], center[v]⟩² + λ/2 (‖context‖² + ‖center‖²),
 
-    which is KernelNE with the inner product in place of a kernel: a comparison shows the effect of the kernel.
+    which is KernelNE with the inner product instead of a kernel: a comparison shows the kernel's effect.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class WeightedMF(WalkBaseline):
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------

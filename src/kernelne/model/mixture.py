@@ -12,7 +12,7 @@ The term with γ is not in the paper. A narrow kernel fits the pairs of a walk m
 with the ridge penalty alone the mixture becomes narrow, and its small vectors classify worse if many labels
 are known. The penalty on the differences of the cᵢ keeps the wide kernels in the mixture.
 
-The lower bound of Σc is not in the paper either. While all vectors are equal every kᵢ is 1, and the best sum
+The lower bound of Σc is not in the paper either. While all vectors are alike every kᵢ is 1, and the best sum
 is 1/(1 + n_negative): attraction and repulsion cancel there, only the weight decay is left, and on graphs
 with weak structure the vectors shrink to zero. With a sum one third above that value repulsion is stronger,
 and the vectors separate.

@@ -114,6 +114,6 @@ def warn_of_little(loss: float, config: TrainingConfig) -> None:
     # decay shrinks the vectors.
     elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
         warn(
-            f"the loss, {loss:.4f}, is that of vectors that are all equal: too few walks for a small graph, "
+            f"the loss, {loss:.4f}, is that of vectors that are all alike: too few walks for a small graph, "
             "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
         )

@@ -32,7 +32,7 @@ def pilot(
     Returns the settings of the run, the values chosen, and the `on_block` for the rest of the run.
 
     The signal compares the loss of walks that were not trained on before with the loss of vectors that are
-    all equal. Weight decay helps if the signal is strong, as in citation networks. If it is weak, as in
+    all alike. Weight decay helps if the signal is strong, as in citation networks. If it is weak, as in
     networks of proteins, pairs attract each other weakly, and a strong decay would keep the vectors at their
     initial values; there the widest kernel helps as well, because it still attracts distant vectors.
     """

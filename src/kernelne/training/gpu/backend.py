@@ -132,7 +132,7 @@ class Walker:
         )  # fmt: skip
 
     def visits(self) -> Any:
-        """Expected visits to each node per round of walks, float64 (n,); see `walks.sample.expected_visits`."""
+        """Expected visits to each node per round of walks, float64 (n,); as `sample.expected_visits`."""
         config, n, device = self.config, self.n, self.graph.offsets.device
         if config.p == config.q == 1.0:
             rows = arc_rows(self.graph.offsets)
@@ -287,7 +287,7 @@ class Runner(Walker):
 def run(
     prepared: Prepared, state: TrainingState, until: int | None = None, on_block: OnBlock = go_on
 ) -> TrainingState:
-    """Train from a state on. If `on_block` stops the run, blocks that are already queued are still trained."""
+    """Train from a state on. If `on_block` stops the run, blocks that are queued are still trained on."""
     return Runner(prepared, state).run(until, on_block)
 
 
