@@ -15,6 +15,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from kernelne import (
+    Graph,
     InputError,
     KernelNE,
     Labels,
