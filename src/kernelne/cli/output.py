@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kernelne.errors import InputError, MissingDependencyError
 from kernelne.progress import reporting
 
 if TYPE_CHECKING:
@@ -25,6 +26,22 @@ class Run:
 def begin() -> None:
     """From here on what fails is no longer the fault of what was given."""
     Run.begun = True
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """For a call that first checks what it is given and then works: what it refuses, it refuses before.
+
+    All else that fails within is no fault of what was given, and when it is over, work has begun.
+    """
+    try:
+        yield
+    except (InputError, MissingDependencyError):
+        raise
+    except BaseException:
+        begin()
+        raise
+    begin()
 
 
 def say(line: str) -> None:
