@@ -73,7 +73,7 @@ class LINE(Baseline):
     Parameters
     ----------
     order: "first", "second" or "both".
-    samples_per_node: number of edges sampled for each order, divided by the number of nodes.
+    samples_per_node: number of edges sampled for each order, in multiples of the number of nodes.
     dim, n_negative, learning_rate, min_learning_rate, n_threads, random_state: as in KernelNE.
     progress: as in KernelNE, with samples in place of walks.
 

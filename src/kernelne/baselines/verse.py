@@ -90,7 +90,7 @@ class VERSE(Baseline):
     Parameters
     ----------
     alpha: probability that a walk continues; below 1.
-    samples_per_node: number of pairs sampled, divided by the number of nodes.
+    samples_per_node: number of pairs sampled for each node.
     dim, n_negative, learning_rate, min_learning_rate, n_threads, random_state: as in KernelNE.
     progress: as in KernelNE, with samples in place of walks.
 
