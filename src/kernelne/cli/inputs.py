@@ -135,7 +135,7 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
 
     Kept in a file meanwhile, because edge lists are read more than once.
     """
-    from kernelne.io.files import compression_by_content
+    from kernelne.io.files import compression_suffix
     from kernelne.io.graphs.files import read_graph
 
     if sys.stdin is None:
@@ -147,7 +147,7 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
         path = os.path.join(folder, "input")
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        suffix = compression_by_content(path)
+        suffix = compression_suffix(path)
         os.rename(path, path + suffix)
         try:
             return read_graph(path + suffix, **options | {"format": options["format"] or "edges"})

@@ -89,7 +89,3 @@ def _blame_line(path: Path, dim: int, delimiter: str, trailing: bool, error: Exc
                 if not number.fullmatch(text) or not abs(float(text)) <= largest:
                     raise FileFormatError(path, "not a finite number", line=line, text=text) from error
     raise error
-
-
-def shown(text: bytes) -> str:
-    return text.strip()[:60].decode(errors="replace")

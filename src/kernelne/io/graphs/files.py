@@ -1,4 +1,4 @@
-"""Graphs in files: `read_graph` and `write_graph`. The formats are in `_graph_formats`."""
+"""Graphs in files: `read_graph` and `write_graph`. The formats are in `registry`."""
 
 from __future__ import annotations
 
