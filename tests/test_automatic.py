@@ -9,8 +9,8 @@ import pytest
 
 from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, ParameterError
 from kernelne.estimators import estimator_of
+from kernelne.model import combine_tables as making
 from kernelne.model import defaults
-from kernelne.model import vectors as making
 from kernelne.training import pilot
 from kernelne.training.backend import Prepared
 from kernelne.training.cpu import backend as cpu

@@ -19,13 +19,13 @@ from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import ParameterError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated
-from kernelne.model import defaults, vectors
+from kernelne.model import combine_tables, defaults
 from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress, reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import warn_of_little
 from kernelne.training.pilot import pilot, pilot_walks
+from kernelne.training.schedule import warn_of_little
 from kernelne.training.state import TrainingState
 
 
@@ -44,7 +44,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def config(self) -> TrainingConfig:
         """Check the parameters and return them as a TrainingConfig."""
         params = self._settle()
-        vectors.check_options(params["vectors"], params["norm"], params["dim"])
+        combine_tables.check_options(params["vectors"], params["norm"], params["dim"])
         check_backend(params["backend"], params["deterministic"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
         given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
@@ -64,7 +64,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def n_tables(self) -> float:
         """Memory at the peak in units of one trained table, `embedding_` included."""
         settled = self._settle()
-        return vectors.n_tables(settled["vectors"], settled["norm"])
+        return combine_tables.n_tables(settled["vectors"], settled["norm"])
 
     def n_walks(self) -> int:
         """Maximum number of walks started at each node in `fit`, those of a pilot run included."""
@@ -132,7 +132,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._embedding is None:
             how = (self._trained_with["vectors"], self._trained_with["norm"])
-            self._embedding = vectors.combine(self.graph_, self.center_, self.context_, *how)
+            self._embedding = combine_tables.combine(self.graph_, self.center_, self.context_, *how)
         return self._embedding
 
     def check_backend(self) -> None:

@@ -26,7 +26,7 @@ from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ids import plain_integers
 from kernelne.io.graphs import mat5
-from kernelne.io.graphs.files import check_lossless, read_graph, write_graph
+from kernelne.io.graphs.read_write import check_lossless, read_graph, write_graph
 from kernelne.io.graphs.registry import FORMATS
 from kernelne.io.labels import read_labels
 from kernelne.io.text import lines as text_lines

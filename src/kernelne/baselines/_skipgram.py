@@ -37,7 +37,7 @@ from kernelne.training.cpu.loop import (
     write_rows,
 )
 from kernelne.training.cpu.scratch import BATCH
-from kernelne.walks.noise import AliasTable
+from kernelne.walks.negatives import AliasTable
 from kernelne.walks.sample import WalkGraph, WalkPlan
 
 LOGISTIC, SQUARED = 0, 1

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from kernelne.errors import DivergenceError
 from kernelne.progress import Report
-from kernelne.training.course import blocks
 from kernelne.training.cpu.threads import Workers
+from kernelne.training.schedule import blocks
 
 #: Results of a thread: number of pairs, their loss, number of exploded rows.
 Totals = tuple[int, float, int]

@@ -17,6 +17,6 @@ def demo(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of an earlier demo.")] = False,
 ) -> None:
     """Embed a real graph that comes along (1,797 handwritten digits), score it and draw it."""
-    from kernelne.cli.demo_script import run_demo
+    from kernelne.cli.run_demo import run_demo
 
     run_demo(output, overwrite, begin=begin)

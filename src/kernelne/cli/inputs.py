@@ -54,7 +54,7 @@ def given_estimator(given: dict[str, Any]) -> Any:
 
 def _parse_norm(text: str) -> float | str:
     """A number, or the word that leaves the vectors as trained."""
-    from kernelne.model.vectors import AS_TRAINED
+    from kernelne.model.combine_tables import AS_TRAINED
 
     try:
         return text if text == AS_TRAINED else float(text)
@@ -118,7 +118,7 @@ def check_files(output: Path | None, *paths: Any) -> None:
 
 def given_graph(graph: str, given: dict[str, Any]) -> Graph:
     """The graph of the argument GRAPH, read as the options say."""
-    from kernelne.io.graphs.files import read_graph
+    from kernelne.io.graphs.read_write import read_graph
 
     options = {name: given[name] for name in READING}
     if graph == STANDARD_INPUT:
@@ -136,7 +136,7 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
     Kept in a file meanwhile, because edge lists are read more than once.
     """
     from kernelne.io.files import compression_suffix
-    from kernelne.io.graphs.files import read_graph
+    from kernelne.io.graphs.read_write import read_graph
 
     if sys.stdin is None:
         raise InputError("standard input is closed: give the name of a file")

@@ -12,7 +12,7 @@ from kernelne.errors import InputError
 from kernelne.graph import Graph
 from kernelne.graph.ops import count_isolated
 from kernelne.training.backend import load_backend
-from kernelne.training.resources import run_seconds
+from kernelne.training.timing import run_seconds
 
 
 def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:

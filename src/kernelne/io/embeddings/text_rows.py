@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import Fields, integers_or_strings
+from kernelne.io.embeddings.shared import Fields, integers_or_strings
 
 
 def write_rows(stream: BinaryIO, ids: list[str], vectors: NDArray[np.float32], delimiter: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import Fields
+from kernelne.io.embeddings.shared import Fields
 from kernelne.io.embeddings.text_rows import read_rows, write_rows
 from kernelne.io.text.lines import shown
 

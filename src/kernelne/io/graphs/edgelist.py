@@ -19,7 +19,7 @@ from kernelne.graph import adapters
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
-from kernelne.io.graphs.parts import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
+from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
 from kernelne.io.text.columns import Layout, read_columns

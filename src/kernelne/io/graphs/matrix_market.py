@@ -12,7 +12,7 @@ from kernelne.errors import FileFormatError
 from kernelne.graph.csr import half
 from kernelne.graph.edges import edge_blocks
 from kernelne.io.graphs.edgelist import read_id_columns
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     EdgeColumns,
     Options,
     are_numbered,

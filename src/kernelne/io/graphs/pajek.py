@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelne.errors import FileFormatError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,

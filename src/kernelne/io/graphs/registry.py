@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from kernelne.errors import FileFormatError, ParameterError
 from kernelne.io.files import compression_by_name
 from kernelne.io.graphs import adjlist, arrow, edgelist, gml, graphml, mat, matrix_market, metis, pajek
-from kernelne.io.graphs.parts import EdgeColumns, Options
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph

@@ -16,13 +16,13 @@ from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import NOISE_POWER, Course, blocks, norm_limit
 from kernelne.training.cpu.loop import Mixture, Step, Tables, train_part
 from kernelne.training.cpu.memory import check, chunk_size, run_bytes
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.cpu.threads import Workers
+from kernelne.training.schedule import NOISE_POWER, Recorder, blocks, norm_limit
 from kernelne.training.state import TrainingState
-from kernelne.walks.noise import AliasTable, alias_table
+from kernelne.walks.negatives import AliasTable, alias_table
 from kernelne.walks.rng import fill_uniform
 from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_graph
 
@@ -161,7 +161,7 @@ def run(
 ) -> TrainingState:
     """Train from `state` on; `loss`: the loss of another method (None: the loss of the kernels)."""
     config, n_walks = prepared.config, prepared.n_walks
-    walking, course = WalkRun(prepared, state), Course(config, n_walks, state)
+    walking, recorder = WalkRun(prepared, state), Recorder(config, n_walks, state)
     loss = loss or KernelLoss(config)
     # Blocks of longer walks are smaller, so that progress is shown and Ctrl-C works without delay.
     largest = max(_LARGEST_BLOCK * 100 // max(config.walk_length, 10) ** 2, 1)
@@ -169,6 +169,6 @@ def run(
         sums, n_exploded = loss.train(walking, first, last)
         if last == n_walks:  # the rows of the last steps are not read again
             n_exploded += walking.count_exploded()
-        if on_block(last, n_walks, course.advance(first, last, sums, n_exploded)):
+        if on_block(last, n_walks, recorder.advance(first, last, sums, n_exploded)):
             break
-    return course.end()
+    return recorder.end()

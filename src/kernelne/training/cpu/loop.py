@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.model.kernels import KERNELS
-from kernelne.training.cpu import functions  # noqa: F401  (registers the kernels' exp and log)
+from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernels' exp and log)
 from kernelne.training.cpu.barrier import wait_for_all
 from kernelne.training.cpu.scratch import BATCH, Floats
 from kernelne.training.cpu.simd import (
@@ -26,7 +26,7 @@ from kernelne.training.cpu.simd import (
     gather_row,
     prefetch_row,
 )
-from kernelne.walks.noise import draw_alias
+from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
 

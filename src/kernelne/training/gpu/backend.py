@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError, KernelneError, MissingDependencyError
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import NOISE_POWER, Course, blocks, coefficient_floor, norm_limit
+from kernelne.training.schedule import NOISE_POWER, Recorder, blocks, coefficient_floor, norm_limit
 from kernelne.training.state import TrainingState
 
 try:
@@ -30,9 +31,7 @@ try:
         probabilities,
         to_device,
     )
-    from kernelne.training.gpu.coefficients import end_block
-    from kernelne.training.gpu.loop import train_walks
-    from kernelne.training.gpu.shape import (
+    from kernelne.training.gpu.launch import (
         PROGRAMS_PER_SM,
         largest_block,
         multiprocessors,
@@ -40,6 +39,8 @@ try:
         unit,
         walks_in_flight,
     )
+    from kernelne.training.gpu.loop import train_walks
+    from kernelne.training.gpu.mixture import end_block
     from kernelne.training.gpu.walks import fill_uniform, sample_walks
 except ImportError as _error:
     raise MissingDependencyError("torch and triton", "gpu") from _error
@@ -114,11 +115,19 @@ class Walker:
         device = graph.offsets.device
         self.seeds = _seeds(config, device)
         self.side = math.isqrt(self.n - 1) + 1
-        columns = config.walk_length + config.shared_negatives
-        block = largest_block(config, self.n * config.walks_per_node)
+        self.block = largest_block(config, self.n * config.walks_per_node)
+
+    @cached_property
+    def rows(self) -> Any:
+        """Walks and their negatives: (block, walk_length + shared_negatives) int32."""
         # Zeros: entries beyond the end of a walk are prefetched too, so they must be valid nodes.
-        self.rows = torch.zeros((block, columns), dtype=torch.int32, device=device)
-        self.lengths = torch.empty(block, dtype=torch.int32, device=device)
+        columns = self.config.walk_length + self.config.shared_negatives
+        return torch.zeros((self.block, columns), dtype=torch.int32, device=self.graph.offsets.device)
+
+    @cached_property
+    def lengths(self) -> Any:
+        """Nodes of each walk: (block,) int32."""
+        return torch.empty(self.block, dtype=torch.int32, device=self.graph.offsets.device)
 
     def sample(self, first: int, count: int, noise: Noise) -> None:
         """Write walks first … first + count − 1 and their negatives to `rows`."""
@@ -149,8 +158,8 @@ class Walker:
         counts = torch.zeros(n, dtype=torch.float64, device=device)
         rounds = min(config.walks_per_node, _COUNTED_ROUNDS)
         steps = torch.arange(config.walk_length, device=device)
-        for first in range(0, rounds * n, len(self.lengths)):
-            count = min(len(self.lengths), rounds * n - first)
+        for first in range(0, rounds * n, self.block):
+            count = min(self.block, rounds * n - first)
             self.sample(first, count, nothing)
             walked = self.rows[:count, : config.walk_length][steps < self.lengths[:count, None]]
             counts += torch.bincount(walked, minlength=n)
@@ -204,7 +213,7 @@ class Runner(Walker):
         self.n_walks = prepared.n_walks
         self.state = state
         state.center, state.context = (_on_device(table, device) for table in (state.center, state.context))
-        self.course = Course(config, self.n_walks, state)
+        self.recorder = Recorder(config, self.n_walks, state)
         self.coefficients = torch.tensor(state.coefficients, device=device)
         sigmas = torch.tensor([sigma for _, sigma in config.kernels], dtype=torch.float64, device=device)
         self.mixture = torch.stack([sigmas, self.coefficients]).to(torch.float32)
@@ -240,7 +249,7 @@ class Runner(Walker):
 
     def run(self, until: int | None, on_block: OnBlock) -> TrainingState:
         """Queue blocks for the GPU, and record their results while it computes the next ones."""
-        ranges = list(blocks(self.n_walks, len(self.lengths), self.state.next_walk, until))
+        ranges = list(blocks(self.n_walks, self.block, self.state.next_walk, until))
         device = self.graph.offsets.device
         wide = (len(ranges), 2 + len(self.config.kernels))
         records = torch.empty(wide, dtype=torch.float64, device=device)
@@ -258,7 +267,7 @@ class Runner(Walker):
                 first, last = ranges[number]
                 n_exploded = self._count_exploded() if last == self.n_walks else 0
                 n_pairs, loss, *coefficients = seen[number].tolist()
-                loss = self.course.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
+                loss = self.recorder.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
                 enough |= bool(on_block(last, self.n_walks, loss))
             return enough
 
@@ -274,7 +283,7 @@ class Runner(Walker):
                 break
         while queued:
             look()
-        return self.course.end()
+        return self.recorder.end()
 
     def _count_exploded(self) -> int:
         limit = norm_limit(self.config)

@@ -46,7 +46,7 @@ def coefficient_floor(config: TrainingConfig) -> float:
     return FLOOR / (1 + config.n_negative) if config.coef_spread else -np.inf
 
 
-class Course:
+class Recorder:
     """Updates a state between two blocks: steps the coefficients and records the history."""
 
     def __init__(self, config: TrainingConfig, n_walks: int, state: TrainingState) -> None:
