@@ -113,8 +113,8 @@ MODEL: Options = {
     "kernels": _model(
         str | None,
         "--kernels",
-        help="mkernelne: the kernels, as NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and options that are not "
-        "given, by a pilot run.",
+        help="mkernelne: the kernels, as NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and options not given, "
+        "by a pilot run.",
         default="auto",
         complete=one_of("auto"),
     ),
@@ -224,8 +224,10 @@ EmbeddingArgument = Annotated[
         metavar="EMBEDDING", help="Embedding file, as written by `kernelne embed`.", show_default=False
     ),
 ]
-LABELS_HELP = "File with a node id and its label on each line, several labels separated by commas; "
+LABELS_HELP = (
+    "File with a node id and its label on each line, several labels separated by commas; "
     "or the name of a dataset."
+)
 LabelsOption = Annotated[
     str | None,
     typer.Option("--labels", metavar="LABELS", help=LABELS_HELP, autocompletion=completion.graph_or_labels),
