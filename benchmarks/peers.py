@@ -6,8 +6,8 @@
 The graph is read as undirected and unweighted, without self-loops. A labels file has a line
 `node label[,label...]` for each node to be scored, which may have no edges. Walks and training are timed
 together, from the graph in the program's own format to the vectors in memory, after a tiny run that imports
-and compiles everything. Every repeat of every method is a new process, and methods take turns, so that all are
-affected alike if the machine is slow for a while.
+and compiles everything. Every repeat of every method is a new process, and methods take turns, so that all
+are affected alike if the machine is slow for a while.
 """
 
 from __future__ import annotations

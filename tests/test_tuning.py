@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from kernelne import (
+    Graph,
     InputError,
     KernelNE,
     Labels,
@@ -264,3 +265,12 @@ def test_one_split_scores_as_all_do():
         order = shuffle(7, repeat, 80)
         micro, macro = classify_split(vectors, labels, order[:20], order[20:])
         assert (micro, macro) == (scores.micro_f1[0, repeat], scores.macro_f1[0, repeat])
+
+
+def test_labels_of_a_series_go_by_id():
+    pandas = pytest.importorskip("pandas")
+    order = np.random.default_rng(0).permutation(30)
+    graph = Graph.from_edges(order, np.roll(order, 1), nodes=order)
+    series = pandas.Series(np.arange(30) % 3)
+    task = tuning._Labels(graph, series, 0.5, 0)
+    assert task.truth.argmax(axis=1).tolist() == (order[task.rows] % 3).tolist()

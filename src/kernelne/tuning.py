@@ -280,7 +280,7 @@ class _Labels:
     def __init__(self, graph: Graph, labels: Any, train_size: float, seed: int) -> None:
         self.graph, self.train_size, self.seed = graph, train_size, seed
         rows: NDArray[np.int64] = np.arange(graph.n_nodes)
-        labels = by_id(labels)
+        labels = by_id(labels, graph.nodes)
         if isinstance(labels, Labels):
             rows, labels = labels.for_nodes(graph.nodes)
         self.truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)

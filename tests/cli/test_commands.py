@@ -11,8 +11,9 @@ import sys
 import pytest
 
 from cli.running import assert_refused
-from kernelne import Embedding, __version__
-from kernelne.cli.output import print_table
+from kernelne import Embedding, __version__, cli
+from kernelne.cli.datasets import app as datasets
+from kernelne.cli.output import Run, print_table
 
 
 def test_version(kernelne, tmp_path):
@@ -121,3 +122,59 @@ def test_a_table_on_a_terminal_shows_ids_as_they_are(monkeypatch):
 
 def test_extras_are_named_in_the_help(kernelne, tmp_path):
     assert "kernelne[gpu]" in "".join(kernelne("embed", "--help", cwd=tmp_path).stdout.split())
+
+
+#: A call of every command that nothing is wrong with, and what it does when all is checked.
+WORK = {
+    "embed town.edges -o out.npz": "kernelne.MKernelNE.fit",
+    "info town.edges": "kernelne.training.summary.summarise",
+    "classify town.npz town.labels": "kernelne.evaluation.classification._score_split",
+    "cluster town.npz --labels town.labels -o out.csv": "sklearn.cluster.KMeans.fit_predict",
+    "links town.edges": "kernelne.MKernelNE.fit",
+    "recommend town.edges town.npz n1": "kernelne.links.predictor.LinkPredictor._learn",
+    "similar town.npz n1": "kernelne.Embedding.neighbours",
+    "similar town.npz n1 --index": "kernelne.embedding.neighbours.NeighbourIndex.save",
+    "explore town.npz -o out.html": "kernelne.view.explorer.facts.layout_nodes",
+    "plot town.npz -o out.png": "kernelne.view.plot.layout_nodes",
+    "compare town.edges": "kernelne.comparison.compare.compare_methods",
+    "tune town.edges --links --trials 1": "kernelne.MKernelNE.fit",
+    "convert town.edges out.graphml": "kernelne.io.graphs.files.atomic_output",
+    "convert town.npz out.csv": "kernelne.Embedding.save",
+    "demo -o out": "kernelne.cli.demo_script.digits",
+    "datasets fetch citeseer": "kernelne.datasets.fetch._download",
+    "datasets fetch dolphins --source town.edges": "kernelne.datasets.fetch._convert",
+}
+#: Those that only look things up.
+NO_WORK = {"datasets list", "datasets path"}
+
+
+def test_work_of_all_commands_is_known():
+    groups = {"": cli.app, "datasets ": datasets}
+    known = {
+        group + (command.name or command.callback.__name__)
+        for group, app in groups.items()
+        for command in app.registered_commands
+    }
+    assert {re.match(r"(datasets )?\w+", call)[0] for call in WORK} | NO_WORK == known
+
+
+@pytest.mark.parametrize("call", WORK)
+@pytest.mark.parametrize("error", [MemoryError("no more"), OSError(28, "No space left", "here")])
+def test_what_fails_at_work_exits_with_1(kernelne, town, tmp_path, monkeypatch, call, error):
+    """And not with 2, which says that something given was wrong: a script would not try again."""
+    needed = {"plot": "matplotlib", "tune": "optuna", "similar": "usearch", "datasets": "pooch"}
+    pytest.importorskip(needed.get(call.split()[0], "kernelne"))
+    for path in town.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "out" / "cache"))
+    monkeypatch.delenv("KERNELNE_DATA", raising=False)
+    before = {path.name for path in tmp_path.iterdir()}
+
+    def fail(*args, **more):
+        raise error
+
+    monkeypatch.setattr(WORK[call], fail)
+    result = kernelne(*call.split(), cwd=tmp_path)
+    assert (result.returncode, Run.begun) == (1, True), result.stderr
+    assert result.stderr.splitlines()[-1] in ("error: no more", "error: here: No space left")
+    assert {path.name for path in tmp_path.iterdir()} - {"out"} == before

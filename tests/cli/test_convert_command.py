@@ -199,3 +199,9 @@ def test_a_pipe(folder):
     result = process("convert", "-", "out.graphml", "--quiet", cwd=folder, input="a b\nb c\n")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert read_graph(folder / "out.graphml").n_edges == 2
+
+
+def test_what_a_format_cannot_hold_is_refused(kernelne, tmp_path):
+    (tmp_path / "loop.edges").write_text("1 2\n2 2\n")
+    result = kernelne("convert", "loop.edges", "out.metis", "--lossy", "--quiet", cwd=tmp_path)
+    assert_refused(result, tmp_path, "no self-loops, node 2")

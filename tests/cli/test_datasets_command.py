@@ -60,6 +60,7 @@ def test_path_and_fetch_print_the_path(kernelne, tmp_path, monkeypatch):
         return tmp_path / f"{name}.fetched"
 
     monkeypatch.setattr("kernelne.datasets.fetch_dataset", fetch_dataset)
+    (tmp_path / "cora.gml").touch()
     result = kernelne("datasets", "fetch", "cora", "--source", "cora.gml", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, f"{tmp_path / 'cora.fetched'}\n")
     result = kernelne("datasets", "fetch", "ppi", cwd=tmp_path)

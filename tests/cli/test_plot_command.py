@@ -33,6 +33,7 @@ BAD = {
     "-o out.png --layout spiral": ["--layout='spiral'"],
     "-o out.png --labels none.labels": ["none.labels", "no such file"],
     "-o out.png --graph none.edges": ["none.edges", "no such file"],
+    "-o out.png --graph karate": ["graph: none of its nodes are in the embedding"],
     "-o town.npz --overwrite": ["--output", "is the input"],
 }
 

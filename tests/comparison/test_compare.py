@@ -15,6 +15,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from kernelne import (
+    Graph,
     InputError,
     KernelNE,
     Labels,
@@ -28,7 +29,7 @@ from kernelne import (
     split_links,
 )
 from kernelne.baselines import GEMSEC, HOPE, ProNE
-from kernelne.comparison import child as child
+from kernelne.comparison import child, compare
 from kernelne.comparison.compare import (
     METHODS,
     Comparison,
@@ -423,6 +424,16 @@ def test_labels_of_any_kind_are_sent(groups):
     codes, strings = (compare_methods(groups.graph, kind, **ours).results[0] for kind in kinds)
     assert codes.error is None
     assert codes.scores == strings.scores
+
+
+def test_labels_of_a_series_go_by_id():
+    pandas = pytest.importorskip("pandas")
+    order = np.random.default_rng(0).permutation(30)
+    graph = Graph.from_edges(order, np.roll(order, 1), nodes=order)
+    settings = {"random_state": 0, "n_threads": 1}
+    _, task = compare._prepare_labels(graph, pandas.Series(np.arange(30) % 3), [0.5], 1, settings)
+    classes = task.truth.argmax(axis=1) if task.truth.ndim == 2 else task.truth
+    assert classes.tolist() == (order[task.rows] % 3).tolist()
 
 
 class Script(Broken):

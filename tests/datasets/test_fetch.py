@@ -241,6 +241,23 @@ def test_a_damaged_file_is_refused_and_replaced_only_when_asked(site, toy, cache
         assert load_dataset(toy).graph.n_edges == 4
 
 
+def test_files_that_unpack_without_end(site, toy, cache, tmp_path, monkeypatch):
+    """They are left after 64 MiB, before all memory is gone and the hash could tell."""
+    fetch_dataset(toy)
+    (cache / "toy.edges.gz").write_bytes(gzip.compress(bytes(convert.LARGEST + 2**20), 1))
+    with pytest.raises(FileFormatError, match=r"toy.edges.gz: unpacks to more than 64 MiB: .*; delete it"):
+        load_dataset(toy)
+    assert fetch_dataset(toy) == cache / "toy.edges.gz"  # fetched anew
+    load_dataset(toy)
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.gml", bytes(convert.LARGEST + 1))
+    (tmp_path / "bomb.zip").write_bytes(sink.getvalue())
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("unpacked"))
+    with pytest.raises(FileFormatError, match=r"toy.gml unpacks to more than 64 MiB"):
+        convert.zipped_gml(tmp_path / "bomb.zip")
+
+
 def test_the_data_folder_comes_first(site, toy, tmp_path, monkeypatch, cache):
     fetch_dataset(toy)
     folder = tmp_path / "data"

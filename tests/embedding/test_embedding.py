@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import csv
 import dataclasses
 import errno
@@ -21,9 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from kernelne import KernelNE
 from kernelne.embedding import Embedding
 from kernelne.errors import FileFormatError, InputError, OutputError, UnknownNodeError
-from kernelne.io.embeddings.registry import FORMATS, check_save, known_format
+from kernelne.io.embeddings.registry import FORMATS, check_save, known_suffix
 
 KEY = "kernelne_embedding"
 SUFFIXES = (".safetensors", ".npz", ".parquet", ".npy", ".csv", ".emb", ".txt")
@@ -132,6 +134,59 @@ def test_an_unknown_id_is_named_with_close_ones(nodes, asked, expected):
     assert not str(caught.value).startswith(("'", '"'))
 
 
+ARRAYS = ("vectors", "nodes", "center", "context", "coefficients")
+
+
+def test_nothing_of_it_can_be_written_to():
+    given = {
+        "vectors": np.eye(3, 4, dtype=np.float32),
+        "nodes": np.arange(3),
+        "center": np.ones((3, 4), np.float32),
+        "context": np.zeros((3, 4), np.float32),
+        "coefficients": np.ones(2),
+    }
+    embedding = Embedding(**given, kernels=[("gaussian", 1.0), ("gaussian", 2.0)])
+    shared = Embedding(given["vectors"], given["nodes"], center=given["vectors"])
+    assert shared.center is shared.vectors
+    for made in (embedding, pickle.loads(pickle.dumps(embedding)), copy.copy(embedding), shared):
+        for name in ARRAYS:
+            array = getattr(made, name)
+            if array is not None:
+                assert not array.flags.writeable
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        embedding[0][0] = 7  # the vector of one node is no copy
+    again = pickle.loads(pickle.dumps(shared))
+    assert again.center is again.vectors
+    # Those who gave the arrays still have them to write to, and no memory was spent on copies.
+    for name, array in given.items():
+        assert array.flags.writeable
+        assert np.shares_memory(array, getattr(embedding, name))
+    assert embedding[[0, 1]].flags.writeable
+
+
+def test_what_was_learned_stays_writable(two_cliques):
+    with pytest.warns(UserWarning, match="no edges"):
+        model = KernelNE(dim=4, walks_per_node=2, random_state=0).fit(two_cliques)
+    embedding = model.to_embedding()
+    assert np.shares_memory(model.embedding_, embedding.vectors)
+    assert all(array.flags.writeable for array in (model.embedding_, model.center_, model.context_))
+
+
+def test_as_an_array():
+    embedding = make()
+    assert np.asarray(embedding) is embedding.vectors
+    changed = np.array(embedding)
+    changed += 1
+    assert np.asarray(embedding, np.float64).dtype == np.float64
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        assert np.asarray(embedding, copy=False) is embedding.vectors
+        with pytest.raises(ValueError, match="takes a copy"):
+            np.asarray(embedding, np.float64, copy=False)
+    assert_same(embedding, make())
+
+
 def test_it_is_frozen_short_to_show_and_survives_pickle():
     embedding = full()
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -141,7 +196,7 @@ def test_it_is_frozen_short_to_show_and_survives_pickle():
 
 
 def test_good_arrays_are_kept_and_others_converted():
-    assert make().vectors is HARD
+    assert np.shares_memory(make().vectors, HARD)
     embedding = make(vectors=[[1, 2], [3, 4], [5, 6], [7, 8]], provenance={"n": np.int64(3), "t": (1, 2)})
     assert embedding.vectors.dtype == np.float32
     assert embedding.provenance == {"n": 3, "t": [1, 2]}
@@ -186,9 +241,9 @@ def test_what_does_not_fit_is_refused(change, expected):
 
 def test_the_formats_are_listed_and_others_refused(tmp_path):
     assert tuple(FORMATS) == SUFFIXES
-    assert known_format("x/Y.NPZ") == ".npz"
+    assert known_suffix("x/Y.NPZ") == ".npz"
     for name in ("x", "x.pkl", "x.npz.gz"):
-        for use in (known_format, check_save, make().save, Embedding.load):
+        for use in (known_suffix, check_save, make().save, Embedding.load):
             with pytest.raises(InputError, match=r"\.safetensors, \.npz, .*\.emb"):
                 use(tmp_path / name)
 
@@ -705,3 +760,28 @@ def test_names_that_are_not_utf8(tmp_path, suffix):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9" + suffix.encode())
     Embedding([[1.0, 2.0], [3.0, 4.0]], ["a", "b"]).save(path)
     assert Embedding.load(path)["b"].tolist() == [3.0, 4.0]
+
+
+def _lists(rows=2):
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2 * rows, dtype=np.float32)), 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (pa.table([[1, 2], [3, 4], _lists()], ["id", "id", "vector"]), "several columns are called 'id'"),
+        (pa.table([[1, 2], _lists(), _lists()], ["id", "vector", "vector"]), "several columns .* 'vector'"),
+        (pa.table([_lists()], ["vector"]), "columns 'id' and 'vector' are needed"),
+        (
+            pa.table([[1, 2], _lists()], ["id", "vector"]).replace_schema_metadata({KEY: b"\xff{"}),
+            "not a readable embedding",
+        ),
+        ({"id": [1, "a"], "vector": [[1.0], [2.0]]}, "not a readable embedding"),
+        ({"id": [1, 2], "vector": [[1.0]]}, "not a readable embedding"),
+        ([1, 2], "not a readable embedding"),
+        (None, "not a readable embedding"),
+    ],
+)
+def test_tables_that_are_no_embeddings(table, expected):
+    with pytest.raises(InputError, match=f"^the table: .*{expected}"):
+        Embedding.from_arrow(table)

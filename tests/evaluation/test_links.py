@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from kernelne import Embedding, Graph, InputError, ParameterError
-from kernelne.evaluation import link_splits, links
+from kernelne.evaluation import links
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import (
     OPERATORS,
@@ -25,6 +25,7 @@ from kernelne.evaluation.links import (
     rank_scores,
     score_links,
 )
+from kernelne.graph.pairs import _distinct, spare_edges
 
 PARTS = ("train_edges", "train_non_edges", "test_edges", "test_non_edges")
 
@@ -115,7 +116,7 @@ def test_hiding_is_deleting_in_random_order_unless_that_cuts():
         left[e] = connected_components(rest.to_scipy(), directed=False)[0] > 1
         expected.append(not left[e])
     assert left.sum() == 79
-    assert link_splits._spare_edges(edges, order, 80).tolist() == expected
+    assert spare_edges(edges, order, 80).tolist() == expected
 
 
 @pytest.mark.parametrize("non_edges", ["uniform", "degree"])
@@ -141,7 +142,7 @@ def test_uniform_non_edges_are_uniform():
 
 @pytest.mark.parametrize("size", [1, 30, 99, 100])
 def test_distinct_numbers_are_distinct(size):
-    drawn = link_splits._distinct(100, size, np.random.default_rng(0))
+    drawn = _distinct(100, size, np.random.default_rng(0))
     assert len(set(drawn.tolist())) == len(drawn) == size
     assert 0 <= drawn.min() <= drawn.max() < 100
 

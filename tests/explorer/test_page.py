@@ -285,3 +285,9 @@ def test_refusals(groups, tmp_path):
     with pytest.raises(InputError, match="exists already"):
         write_explorer(embedding, path)
     assert path.read_text() == "precious"
+
+
+def test_labels_of_a_series_go_by_id():
+    pandas = pytest.importorskip("pandas")
+    colouring = facts.label_colouring(pandas.Series(["a", "b", "c"]), np.array([2, 0, 1]))
+    assert [colouring.classes[code] for code in colouring.codes] == ["c", "a", "b"]

@@ -382,6 +382,7 @@ def test_ids_of_networkx():
         Graph.from_networkx(nx.Graph([(1, 2, {"weight": -1})]))
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_as_graph_takes_what_it_says():
     graph = Graph.from_edges([0, 1], [1, 2])
     assert as_graph(graph) is graph
@@ -391,6 +392,7 @@ def test_as_graph_takes_what_it_says():
         [(0, 1), (1, 2)],
         ((0, 1), (1, 2)),
         np.array([[0, 1], [2, 1]]),
+        np.matrix([[0, 1], [2, 1]]),
     ]
     assert {as_graph(obj).fingerprint for obj in same} == {graph.fingerprint}
     weighted = Graph.from_edges([0, 1], [1, 2], [0.5, 2])
@@ -404,6 +406,15 @@ def test_as_graph_takes_what_it_says():
     [
         ("edges.txt", "'edges.txt' is a path: read_graph"),
         (np.eye(4), r"ndarray of shape \(4, 4\): accepted is a Graph, a SciPy sparse matrix"),
+        (np.eye(4), r"adjacency matrix, pass scipy.sparse.csr_array\(array\)$"),
+        (np.eye(4, dtype=bool), r"adjacency matrix, pass scipy.sparse.csr_array\(array\)$"),
+        (
+            np.ones((3, 3), bool) ^ np.eye(3, dtype=bool),
+            r"bools of shape \(3, 3\) .* adjacency matrix, scipy.sparse.csr_array\(array\)",
+        ),
+        (np.eye(3, dtype=bool), r"bools of shape \(3, 3\) .* adjacency matrix"),
+        (np.eye(2, dtype=bool), r"bools of shape \(2, 2\) .* adjacency matrix"),
+        (np.ones((5, 2), bool), r"bools of shape \(5, 2\) holds no node ids: give edges as ids"),
         (np.array([[0.5, 1, 1]]), "must be whole numbers"),
         (np.array([[np.nan, 1, 1]]), "must be whole numbers"),
         (np.array([[1.0, 2.0]]), "not double"),
@@ -418,10 +429,12 @@ def test_as_graph_refuses_the_rest(obj, message):
         as_graph(obj)
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_a_small_symmetric_array_is_ambiguous():
     path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    with pytest.raises(InputError, match=r"three weighted edges or a matrix"):
-        as_graph(path)
+    for array in (path, path.astype(np.uint8), path.astype(object), np.matrix(path), path.tolist()):
+        with pytest.raises(InputError, match=r"three weighted edges or a matrix"):
+            as_graph(array)
     assert as_graph(np.array([[0, 1, 5], [1, 2, 6], [2, 0, 7]])).n_edges == 3
 
 

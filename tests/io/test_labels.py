@@ -14,7 +14,7 @@ import pytest
 from kernelne import Embedding, classify_nodes, cluster_nodes
 from kernelne.errors import FileFormatError, InputError, ParameterError, UnknownNodeError
 from kernelne.graph import Graph
-from kernelne.io.labels import Labels, as_labels, read_labels
+from kernelne.io.labels import Labels, as_labels, by_id, read_labels
 
 
 def _write(tmp_path, text, name="labels.txt"):
@@ -291,3 +291,38 @@ def test_labels_that_name_their_nodes_go_by_name():
         classify_nodes(vectors, shuffled)
     with pytest.raises(InputError, match="all must be ints, or all strs"):
         Labels.from_values([1, 2], np.array([1, "a"], object))
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_an_index_of_0_1_and_so_on_names_nodes_that_are_called_so(kind):
+    """A Series without an index of its own has this one: it tells ids only where there are such ids."""
+    pandas = pytest.importorskip("pandas")
+    order = np.random.default_rng(0).permutation(60).tolist()
+    vectors = 9.0 * np.repeat(np.eye(3), 20, axis=0) + np.random.default_rng(0).normal(0, 0.1, (60, 3))
+    embedding = Embedding(vectors, list(map(kind, order)))
+    named = dict(zip(order, np.repeat(["a", "b", "c"], 20).tolist(), strict=True))
+    series = pandas.Series([named[node] for node in range(60)])
+    scores = classify_nodes(embedding, series, train_sizes=[0.5], n_repeats=3)
+    assert scores.micro_f1.min() == 1.0
+    assert cluster_nodes(embedding, labels=series, random_state=0).nmi == pytest.approx(1.0)
+    for labels in (series, series[:20], series.astype("category")):  # some of the nodes, too
+        made = as_labels(labels, embedding.nodes)
+        assert dict(zip(made.nodes.tolist(), made.classes[made.single], strict=True)) == dict(labels.items())
+    # Labels for more nodes than there are: those are unknown, as in a dict.
+    few = Embedding(vectors[:30], list(map(kind, order[:30])))
+    with pytest.raises(UnknownNodeError, match="30 of 60 labelled nodes"):
+        classify_nodes(few, series)
+
+
+def test_an_index_of_0_1_and_so_on_is_a_position_where_nodes_are_not_called_so():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(["a", "b", "c"])
+    for nodes in (["x", "y", "z"], [1, 2, 3], [0, 1, 3], ["x\ud800", "y", "z"], [(0, 0), (0, 1), (1, 1)]):
+        made = as_labels(series, nodes)
+        assert made.nodes.tolist() == nodes
+        assert made.classes[made.single].tolist() == ["a", "b", "c"]
+    assert by_id(series) is series  # nothing is known of ids: rows are all there is
+    assert by_id(pandas.Series([], dtype=object), [0, 1]).empty
+    # Any other index was made on purpose.
+    with pytest.raises(UnknownNodeError):
+        classify_nodes(Embedding(np.eye(3), ["x", "y", "z"]), series.iloc[::-1])

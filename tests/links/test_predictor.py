@@ -320,3 +320,61 @@ def test_numbers_are_standardised_and_the_same_in_any_block(split, embedding, mo
     assert (table[:, -5:-1] >= 0).all()
     monkeypatch.setattr("kernelne.links.features._BLOCK", 300)
     np.testing.assert_allclose(features.table(reference), table, atol=1e-9)
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """All models fitted, in turn."""
+    found = []
+    fit = MKernelNE.fit
+
+    def spied(self, *args, **more):
+        found.append(fit(self, *args, **more))
+        return self
+
+    monkeypatch.setattr(MKernelNE, "fit", spied)
+    return found
+
+
+def _settings(model):
+    """What a pilot run decides, and what goes with it."""
+    parameters = model.to_embedding().provenance["parameters"]
+    return {
+        name: parameters[name]
+        for name in ("kernels", "l2", "walks_per_node", "walk_length", "vectors", "norm")
+    }
+
+
+@pytest.mark.parametrize("embedded", ["before", "by the predictor", "by another model"])
+def test_one_pilot_decides_for_all_embeddings(runs, embedded):
+    """Those with edges held out, too: other kernels would make vectors that mean something else."""
+    graph = load_dataset("planted:n=150,k=3,p_in=0.25,p_out=0.02,seed=2").graph
+    model = MKernelNE(dim=8, n_threads=1, random_state=0)
+    embedding = None
+    if embedded == "before":
+        embedding = clone(model).fit(graph).to_embedding()
+    elif embedded == "by another model":
+        embedding = KernelNE(dim=8, walks_per_node=2, random_state=0).fit(graph).to_embedding()
+    predictor = LinkPredictor(embedder=model, random_state=0).fit(graph, embedding)
+    assert predictor.n_held_out_ > 0
+    first, *others = runs
+    assert len(runs) == (3 if embedded == "by another model" else 4)
+    assert ["signal" in run.chosen_ for run in runs] == [True] + [False] * len(others)
+    assert all(_settings(run) == _settings(first) for run in others)
+    assert model.kernels == "auto"  # whoever gave it has it as it was
+
+
+def test_what_an_embedder_is_told_stays(runs):
+    graph = load_dataset("planted:n=150,k=3,p_in=0.25,p_out=0.02,seed=2").graph
+    embedding = MKernelNE(dim=8, walks_per_node=30, random_state=0).fit(graph).to_embedding()
+    told = {"dim": 4, "walks_per_node": 10, "n_threads": 1}
+    LinkPredictor(embedder=MKernelNE(**told), random_state=0).fit(graph, embedding)
+    first, *others = runs
+    assert [run.get_params() | told == run.get_params() for run in others] == [True] * 3
+    assert {run.kernels_ for run in others} == {first.kernels_}
+    # Kernels that are given need no pilot: what is left open beside them are constants.
+    mine = MKernelNE(kernels=[("gaussian", 1.0)], **told)
+    runs.clear()
+    LinkPredictor(embedder=mine, random_state=0).fit(graph, embedding)
+    assert {run.kernels_ for run in runs} == {(("gaussian", 1.0),)}
+    assert {run.vectors for run in runs} == {None}

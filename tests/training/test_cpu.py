@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory import SideBySide
 from reference import config, train
 
 from kernelne.errors import DivergenceError
@@ -21,6 +20,7 @@ from kernelne.model.mixture import FLOOR
 from kernelne.training.course import blocks
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.cpu import scratch
+from memory import SideBySide
 
 THREE = tuple((name, 1.5) for name in KERNELS)
 

@@ -165,6 +165,17 @@ def test_names_are_taken_as_they_are(tmp_path, drawn):
     assert len(told) == 1
 
 
+def test_names_that_are_no_text(groups, tmp_path):
+    """Half of a surrogate pair, as labels of other programs may hold; no font can show it."""
+    embedding, labels = groups
+    bad = dict.fromkeys(labels.nodes.tolist(), "ant") | {"n7": "caf\ud800"}
+    with pytest.raises(InputError, match=r"the label 'caf\\ud800' is not Unicode text \(character 4\)"):
+        plot_map(embedding, tmp_path / "a.png", bad)
+    with pytest.raises(InputError, match=r"the title 'caf\\ud800' is not Unicode text"):
+        plot_map(embedding, tmp_path / "a.png", title="caf\ud800")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_edges(groups, tmp_path, drawn, monkeypatch):
     embedding, _ = groups
     graph = Graph.from_edges(["n0", "n0", "n5", "who"], ["n1", "n0", "n6", "n1"], directed=True)
@@ -239,3 +250,11 @@ def test_colours_are_told_apart(vision):
         seen.append(_lab(np.clip(np.reshape(VISION[vision], (3, 3)) @ linear, 0, 1)))
     # 2 is what can be told side by side; across a map it takes several times as much.
     assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 15
+
+
+def test_labels_of_a_series_go_by_id(drawn, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    order = [2, 0, 1]
+    embedding = Embedding([[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]], order)
+    plot_map(embedding, tmp_path / "map.png", pandas.Series(["a", "b", "c"]))
+    assert [places.tolist() for places in points(drawn[0]).values()] == [[[i, i]] for i in range(3)]

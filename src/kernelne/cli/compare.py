@@ -22,7 +22,7 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.cli.output import begin, print_json, print_table, say, working
 from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -81,10 +81,11 @@ def compare(
         if not quiet:
             _say_row(result)
 
-    found = compare_methods(
-        loaded, known, methods=chosen, dim=dim, n_repeats=repeats, random_state=random_state,
-        n_threads=given["n_threads"], progress=tell,
-    )  # fmt: skip
+    with working():
+        found = compare_methods(
+            loaded, known, methods=chosen, dim=dim, n_repeats=repeats, random_state=random_state,
+            n_threads=given["n_threads"], progress=tell,
+        )  # fmt: skip
     if output is not None and any(result.scores for result in found.results):
         title = f"{Path(graph).name}: {loaded.n_nodes:,} nodes, {loaded.n_edges:,} edges"
         draw_comparison(found, output, title, overwrite)

@@ -10,7 +10,7 @@ import typer
 from kernelne.cli import completion
 from kernelne.cli.inputs import STANDARD_INPUT, check_files, given_graph, is_dataset, told
 from kernelne.cli.options import READING, OverwriteOption, QuietOption, default_of, takes
-from kernelne.cli.output import begin, say
+from kernelne.cli.output import begin, say, working
 from kernelne.errors import InputError, ParameterError
 
 
@@ -53,8 +53,8 @@ def convert(
             check_lossless(graph, output)
         if not quiet:
             say(told(graph))
-        begin()
-        write_graph(graph, output, overwrite=overwrite, lossy=lossy)
+        with working():
+            write_graph(graph, output, overwrite=overwrite, lossy=lossy)
         if graph.directed and not find_format(output)[0].tells_direction and not quiet:
             say("note: the format does not store the direction of edges: read the file with --directed")
     if not quiet:

@@ -10,7 +10,7 @@ import typer
 
 from kernelne.cli import completion
 from kernelne.cli.options import JsonOption
-from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.cli.output import begin, print_json, print_table, say, working
 
 app = typer.Typer(
     name="datasets", help="List, locate and download graphs that are available by name.", no_args_is_help=True
@@ -68,10 +68,15 @@ def fetch(
 ) -> None:
     """Download a dataset into the cache unless it is there, and print the path of its edges."""
     from kernelne.datasets import fetch_dataset, list_datasets
+    from kernelne.io.files import check_input
 
+    if source is not None:
+        check_input(source)
     where = next((info.where for info in list_datasets() if info.name == name), None)
     if source is None and where in ("to fetch", "cache"):
         if where == "to fetch":
             say(f"fetching {name} …")
         begin()
-    print(fetch_dataset(name, source=source))
+    with working():
+        found = fetch_dataset(name, source=source)
+    print(found)

@@ -21,7 +21,7 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import begin, counted, print_facts, print_json, print_scores, say, spread, summary
+from kernelne.cli.output import counted, print_facts, print_json, print_scores, say, spread, summary, working
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def classify(
         left_out = f"; {facts['without_label']:,} without label left out" if facts["without_label"] else ""
         say(f"Labels: {facts['nodes']:,} nodes, {facts['classes']:,} classes{left_out}")
     settings: dict[str, Any] = {"train_sizes": shares, "n_repeats": repeats, "random_state": random_state}
-    with counted("scoring", "splits", quiet) as report:
+    with working(), counted("scoring", "splits", quiet) as report:
         scores = classify_nodes(loaded.vectors[rows], truth, **settings, progress=report)
     # Without vectors the classifier can only predict the most frequent labels.
     majority = classify_nodes(np.zeros((len(rows), 1)), truth, **settings)
@@ -193,10 +193,10 @@ def cluster(
     if not quiet:
         some = f", {len(classes):,} of them labelled" if classes and len(classes) < len(nodes) else ""
         say(f"Clustering {len(nodes):,} nodes × {loaded.dim}{some} …")
-    scores = cluster_nodes(
-        loaded, n_clusters=n_clusters, labels=classes, graph=network, random_state=random_state
-    )
-    begin()
+    with working():
+        scores = cluster_nodes(
+            loaded, n_clusters=n_clusters, labels=classes, graph=network, random_state=random_state
+        )
     if output is not None:
         _write_clusters(output, nodes, scores.assignment, overwrite)
     facts = {

@@ -22,7 +22,7 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import begin, say
+from kernelne.cli.output import say, working
 from kernelne.errors import ParameterError
 
 
@@ -99,11 +99,11 @@ def explore(
         by = {"tsne": " by t-SNE", "umap": " by UMAP", "pca": " by PCA"}
         method = chosen_method(len(loaded), loaded.dim, layout)
         say(f"Laying out {len(loaded):,} nodes{by.get(method, '')} …")
-    shown = Shown.gather(
-        loaded, network, known, layout=layout, n_nearest=n_nearest, title=embedding.name,
-        random_state=random_state, progress=not quiet,
-    )  # fmt: skip
-    begin()
+    with working():
+        shown = Shown.gather(
+            loaded, network, known, layout=layout, n_nearest=n_nearest, title=embedding.name,
+            random_state=random_state, progress=not quiet,
+        )  # fmt: skip
     write_page(target, shown, overwrite)
     print(target)
     if sys.stdout.isatty() if open_page is None else open_page:

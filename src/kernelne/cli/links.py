@@ -18,7 +18,7 @@ from kernelne.cli.options import (
     SeedOption,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_scores, print_table, say, spread, summary
+from kernelne.cli.output import begin, print_json, print_scores, print_table, say, spread, summary, working
 from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -176,9 +176,9 @@ def recommend(
         row = int(network.index_of([wanted])[0])
         if network.degrees[row] == 0 and not (network.neighbours == row).any():
             say(f"note: {wanted} has no edges: its vector and these recommendations are random")
-    begin()
     predictor = LinkPredictor(embedder=embedder, random_state=random_state, progress=not quiet)
-    predictor.fit(network, loaded)
+    with working():
+        predictor.fit(network, loaded)
     ids, chances = predictor.recommend(wanted, k)
     if as_json:
         pairs = zip(ids.tolist(), chances.tolist(), strict=True)

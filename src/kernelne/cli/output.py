@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kernelne.errors import InputError, MissingDependencyError
 from kernelne.progress import reporting
 
 if TYPE_CHECKING:
@@ -25,6 +26,22 @@ class Run:
 def begin() -> None:
     """Mark the start of the work: later failures are not errors in the arguments."""
     Run.begun = True
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """Run a call that first checks its arguments and then works.
+
+    InputErrors and missing packages are found by the checks; all other errors occur during the work.
+    """
+    try:
+        yield
+    except (InputError, MissingDependencyError):
+        raise
+    except BaseException:
+        begin()
+        raise
+    begin()
 
 
 def say(line: str) -> None:

@@ -19,7 +19,7 @@ from kernelne.cli.options import (
     SeedOption,
     takes,
 )
-from kernelne.cli.output import begin, say
+from kernelne.cli.output import say, working
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def plot(
     if known is not None:
         _tell_unknown(loaded, known, str(labels))
     network = None if graph is None else given_graph(graph, given)
-    begin()
     if not quiet:
         say(f"Drawing {len(loaded):,} nodes × {loaded.dim} …")
-    plot_map(
-        loaded, output, known, graph=network, layout=layout, title=title, dark=dark,
-        random_state=random_state, overwrite=overwrite, progress=not quiet,
-    )  # fmt: skip
+    with working():
+        plot_map(
+            loaded, output, known, graph=network, layout=layout, title=title, dark=dark,
+            random_state=random_state, overwrite=overwrite, progress=not quiet,
+        )  # fmt: skip
     if not quiet:
         print(output)
 

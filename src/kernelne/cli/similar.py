@@ -11,7 +11,7 @@ import typer
 from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_labels, given_node
 from kernelne.cli.options import LABELS, EmbeddingArgument, JsonOption, LabelsOption, QuietOption, takes
-from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.cli.output import begin, print_json, print_table, say, working
 from kernelne.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def similar(
 def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, quiet: bool) -> bool:
     """Load the index beside the file, if wanted; build and save it if there is none that fits."""
     from kernelne.embedding.neighbours import index_path
+    from kernelne.io.files import check_output
 
     if wanted and index_path(path, metric).exists():
         with suppress(FileFormatError):
@@ -106,8 +107,9 @@ def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, qu
     if wanted:
         if not quiet:
             say(f"Indexing {len(embedding):,} nodes × {embedding.dim} …")
-        begin()
-        embedding.save_index(path, metric, overwrite=True)
+        check_output(index_path(path, metric), overwrite=True)
+        with working():
+            embedding.save_index(path, metric, overwrite=True)
     return wanted
 
 

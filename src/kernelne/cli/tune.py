@@ -26,7 +26,7 @@ from kernelne.cli.options import (
     default_of,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_table, say
+from kernelne.cli.output import begin, print_json, print_table, say, working
 from kernelne.errors import InputError, ParameterError
 
 #: Options that fix a parameter, which is then not searched.
@@ -104,10 +104,11 @@ def tune(
         if not quiet:
             say(_line(trial, best, left))
 
-    found = tune_embedding(
-        loaded, known, n_trials=trials, seconds=seconds, train_size=train_size / 100, fixed=fixed,
-        random_state=random_state, progress=tell, training_progress=False if quiet else None,
-    )  # fmt: skip
+    with working():
+        found = tune_embedding(
+            loaded, known, n_trials=trials, seconds=seconds, train_size=train_size / 100, fixed=fixed,
+            random_state=random_state, progress=tell, training_progress=False if quiet else None,
+        )  # fmt: skip
     if found.interrupted:
         say("interrupted: this is the best so far")
     command = embed_command(graph, given, found.estimator())

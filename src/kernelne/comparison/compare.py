@@ -264,7 +264,7 @@ def _prepare_labels(
 ) -> tuple[list[MethodResult], LabelTask]:
     """Take the labels of nodes of the graph; score what guessing the most frequent ones reaches."""
     rows = np.arange(graph.n_nodes)
-    labels = by_id(labels)
+    labels = by_id(labels, graph.nodes)
     if isinstance(labels, Labels):
         rows, labels = labels.for_nodes(graph.nodes)
         if not len(rows):

@@ -25,6 +25,9 @@ from kernelne.io.graphs.mat import read_matrix
 
 Texts = dict[str, bytes]
 
+#: Bytes of a text: more than ten times those of the largest graph here; what has more is none.
+LARGEST = 1 << 26
+
 
 def giant_component(path: Path) -> Texts:
     """SNAP's edge lists: directions dropped, the largest component, ids renumbered in ascending order."""
@@ -52,6 +55,8 @@ def zipped_gml(path: Path) -> Texts:
         names = [name for name in archive.namelist() if name.endswith(".gml") and "/" not in name]
         if len(names) != 1:
             raise FileFormatError(path, f"one .gml file is expected in it, there are {len(names)}")
+        if archive.getinfo(names[0]).file_size > LARGEST:
+            raise FileFormatError(path, f"{names[0]} unpacks to more than {LARGEST >> 20} MiB")
         lists = Lists(str(path), archive.read(names[0]).decode())
     return _texts(_adjacency(_numbers(lists.nodes, "id"), lists))
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kernelne.datasets.convert import LARGEST
 from kernelne.datasets.registry import REGISTRY, Entry
 from kernelne.errors import (
     FileFormatError,
@@ -62,9 +63,12 @@ def read_verified(path: Path, sha256: str) -> bytes:
     ours = (folder := data_folder()) is None or folder != path.parent
     remedy = "delete it" if ours else f"{DATA} names its folder: correct the file, or unset {DATA}"
     try:
-        text = gzip.decompress(path.read_bytes())
+        with gzip.open(path) as file:
+            text = file.read(LARGEST + 1)  # no more: a few bytes may unpack to all memory there is
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(path, f"corrupt or truncated gzip data ({error}): {remedy}") from None
+    if len(text) > LARGEST:
+        raise FileFormatError(path, f"unpacks to more than {LARGEST >> 20} MiB: not this graph; {remedy}")
     if (found := hashlib.sha256(text).hexdigest()) != sha256:
         raise FileFormatError(
             path, f"its text has sha256 {found}, should have {sha256}: not this graph, or damaged; {remedy}"

@@ -30,6 +30,15 @@ def finite_array(name: str, given: Any, dtype: Any, ndim: int) -> Any:
     return array
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array if it is read-only, else a view of it that is: who has the array itself may still write."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | None:
     """How to find an id: a dict for objects, the sorting order for integers (None: they are sorted).
 

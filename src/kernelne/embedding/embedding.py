@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json
+from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json, read_only
 from kernelne.embedding.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError
 from kernelne.graph.ids import find_rows, node_array, unknown_node
-from kernelne.io.embeddings import binary
-from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, known_format
-from kernelne.io.embeddings.text import write_node_lines
+from kernelne.io.embeddings import parquet
+from kernelne.io.embeddings.npy import write_node_lines
+from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, known_suffix
 from kernelne.io.files import PathLike, atomic_output, check_input, check_output
 
 Vectors = NDArray[np.float32]
@@ -40,7 +40,9 @@ class Embedding:
     kernels       ((name, parameter), ...) or None
     coefficients  (K,) float64 or None: the weight of each kernel
 
-    Other numeric arrays and lists are converted; arrays that are right already are kept, not copied.
+    Other numeric arrays and lists are converted; arrays that are right already are kept, not copied. What is
+    here is a read-only view of them: nothing changes an embedding, unless the array it was made of is changed
+    elsewhere. `embedding.vectors.copy()` is yours to change.
     """
 
     vectors: Vectors
@@ -54,7 +56,7 @@ class Embedding:
     _indexes: dict[str, NeighbourIndex] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        vectors = finite_array("vectors", self.vectors, np.float32, 2)
+        vectors = read_only(finite_array("vectors", self.vectors, np.float32, 2))
         if vectors.size == 0:
             raise InputError(
                 f"vectors have shape {vectors.shape}: at least one row and one column are needed"
@@ -85,7 +87,7 @@ class Embedding:
         checked["provenance"] = plain_json(self.provenance)
         checked["_lookup"] = make_lookup(checked["nodes"])
         for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, read_only(value) if isinstance(value, np.ndarray) else value)
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -102,7 +104,10 @@ class Embedding:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy:
             return np.array(self.vectors, dtype=dtype)
-        return np.asarray(self.vectors, dtype=dtype)
+        converted = np.asarray(self.vectors, dtype=dtype)
+        if copy is False and converted is not self.vectors:
+            raise ValueError(f"vectors are {self.vectors.dtype}: to have them as {dtype} takes a copy")
+        return converted
 
     def __contains__(self, node: object) -> bool:
         try:
@@ -111,7 +116,7 @@ class Embedding:
             return False
 
     def __getitem__(self, ids: Any) -> Vectors:
-        """The vector (d,) of one id, or the vectors (m, d) of a list or an array of m ids."""
+        """The vector (d,) of one id, read-only, or the vectors (m, d) of a list or an array of m ids."""
         rows: Vectors = self.vectors[self.index_of(ids)]
         return rows
 
@@ -175,7 +180,7 @@ class Embedding:
     def build_index(self, metric: str = "cosine", n_threads: int | None = None) -> None:
         """Build an index that makes `neighbours` by this metric fast and approximate (kernelne[search]).
 
-        With several threads two builds differ a little. Build it anew after changing the vectors.
+        With several threads two builds differ a little.
         """
         self._indexes[metric] = NeighbourIndex(self.vectors, metric, n_threads)
 
@@ -201,6 +206,11 @@ class Embedding:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_indexes": {}}  # an index can be built anew; a process pool needs none
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickle forgets that an array is read-only; one that stands for two stays one.
+        arrays = {id(value): read_only(value) for value in state.values() if isinstance(value, np.ndarray)}
+        self.__dict__.update({name: arrays.get(id(value), value) for name, value in state.items()})
 
     def __repr__(self) -> str:
         model = self.provenance.get("model")
@@ -229,7 +239,7 @@ class Embedding:
         Raises InputError if the file exists and `overwrite` is false, or if the format cannot hold the ids;
         OutputError if the system refuses to write.
         """
-        write = FORMATS[known_format(path)].write
+        write = FORMATS[known_suffix(path)].write
         check_ids(self.nodes, path)
         saved = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         files = files_of(path)
@@ -251,7 +261,7 @@ class Embedding:
         it is not what it should be: cut short, damaged, of another kind, or with ids that repeat or values
         that are not finite.
         """
-        read = FORMATS[known_format(path)].read
+        read = FORMATS[known_suffix(path)].read
         if check_input(path) == 0:
             raise FileFormatError(path, "the file is empty")
         try:
@@ -270,12 +280,21 @@ class Embedding:
     def to_arrow(self) -> Any:
         """A pyarrow Table of the columns `id` and `vector` (a list of fixed size), as in a .parquet file."""
         check_ids(self.nodes, "table.parquet")
-        return binary.to_table({item.name: getattr(self, item.name) for item in fields(self)})
+        return parquet.to_table({item.name: getattr(self, item.name) for item in fields(self)})
 
     @classmethod
     def from_arrow(cls, table: Any) -> Embedding:
         """What `to_arrow` made, or any table, of polars too, with the columns `id` and `vector`."""
-        return cls(**binary.from_table(Path("the table"), pa.table(table)))
+        try:
+            found = pa.table(table)
+            for name in ("id", "vector"):
+                if found.column_names.count(name) > 1:
+                    raise InputError(f"the table: several columns are called {name!r}; give one")
+            return cls(**parquet.from_table(Path("the table"), found))
+        except InputError:
+            raise
+        except (TypeError, *DAMAGE) as error:
+            raise _damaged("the table", error) from error
 
     def to_pandas(self) -> Any:
         """A DataFrame of the vectors, columns 0 … d - 1, its index the ids.

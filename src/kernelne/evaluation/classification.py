@@ -112,9 +112,10 @@ def classify_nodes(
         50 %  1.000 ± 0.000  1.000 ± 0.000
     """
     table = check_vectors(vectors)
-    labels = by_id(labels)
+    nodes = ids_of(vectors)
+    labels = by_id(labels, nodes)
     if isinstance(labels, Labels):
-        if (nodes := ids_of(vectors)) is None:
+        if nodes is None:
             raise InputError(
                 "labels: Labels go by node id: give an Embedding, or labels.indicator in the order of vectors"
             )

@@ -60,9 +60,9 @@ def cluster_nodes(
     table = check_vectors(vectors, plain)
     rows = np.arange(len(table))
     truth = None
-    labels = by_id(labels)
+    nodes = ids_of(vectors) if plain is None else plain.nodes
+    labels = by_id(labels, nodes)
     if isinstance(labels, Labels):
-        nodes = ids_of(vectors) if plain is None else plain.nodes
         if nodes is None:
             raise InputError("labels: Labels go by node id: give an Embedding or a graph, or labels.single")
         rows, truth = labels.single_for(nodes)

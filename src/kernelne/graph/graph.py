@@ -299,17 +299,9 @@ def as_graph(obj: Any) -> Graph:
     if is_table(obj):
         return Graph.from_table(obj)
     if isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.shape[1] in (2, 3):
+        obj = np.asarray(obj)  # a row of np.matrix has two dimensions
+        _refuse_matrix(obj)
         ids, weights = obj[:, :2], obj[:, 2] if obj.shape[1] == 3 else None
-        if (
-            obj.shape == (3, 3)
-            and obj.dtype.kind in "bif"
-            and not (obj - obj.T).any()
-            and not np.diag(obj).any()
-        ):
-            raise InputError(
-                "a symmetric array of shape (3, 3) may be three weighted edges or a matrix of three nodes: "
-                "pass Graph.from_edges(...), or scipy.sparse.csr_array(array)"
-            )
         if weights is not None and obj.dtype == object:
             weights = weights.tolist()
         # One float array for ids and weights is common: take the ids where they are exact integers.
@@ -324,9 +316,29 @@ def as_graph(obj: Any) -> Graph:
         except (TypeError, ValueError):
             columns = [()]
         if not obj or len(columns) in (2, 3):
+            _refuse_matrix(obj)
             return Graph.from_edges(*(columns or ([], [])))
     shape = f" of shape {obj.shape}" if isinstance(obj, np.ndarray) else ""
-    raise InputError(f"cannot make a graph of a {type(obj).__name__}{shape}: accepted is {_ACCEPTED}")
+    square = shape and len({*obj.shape}) < obj.ndim == 2
+    matrix = "; if it is an adjacency matrix, pass scipy.sparse.csr_array(array)" if square else ""
+    raise InputError(f"cannot make a graph of a {type(obj).__name__}{shape}: accepted is {_ACCEPTED}{matrix}")
+
+
+def _refuse_matrix(rows: Any) -> None:
+    """Raise where rows of two or three are those of an adjacency matrix rather than edges, or may well be."""
+    if isinstance(rows, np.ndarray) and rows.dtype == bool:
+        raise InputError(
+            f"an array of bools of shape {rows.shape} holds no node ids: give edges as ids, or, if it is an "
+            "adjacency matrix, scipy.sparse.csr_array(array)"
+        )
+    if len(rows) != 3 or len(rows[0]) != 3:
+        return
+    table = [tuple(row) for row in rows]
+    if table == list(zip(*table, strict=True)) and not any(table[i][i] for i in range(3)):
+        raise InputError(
+            "a symmetric array of shape (3, 3) may be three weighted edges or a matrix of three nodes: "
+            "pass Graph.from_edges(...), or scipy.sparse.csr_array(array)"
+        )
 
 
 def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, drop_self_loops: bool) -> Graph:

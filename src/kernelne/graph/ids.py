@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError, UnknownNodeError
 
 _INT32_MAX = 2**31 - 1
+_STRING_BYTES = 2**31 - 1  # that an array of type string holds; of large_string it is as many as there are
 _HINT_FROM = 1_000  # ids compared with an unknown one: enough for a hint, and never slow
 _HINT_PIECES = 24  # pairs of letters by which these are found
 
@@ -68,13 +69,13 @@ def read_ids(ids: Any, name: str) -> Any:
     if not len(column):
         return pa.chunked_array([], pa.null())
     if pa.types.is_dictionary(column.type):
-        # Not by a cast, for which the strings of polars are too young.
+        # Not by a cast, for which the strings of polars are too young. Few words may come out long.
         column = pa.chunked_array([plain_strings(c.dictionary).take(c.indices) for c in column.chunks])
     if column.null_count:
         raise InputError(f"{name}: an id is missing (null)")
     column = plain_strings(column)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return column.cast(pa.large_string())
+    if pa.types.is_large_string(column.type):
+        return column
     if pa.types.is_integer(column.type):
         try:
             return column if column.type == pa.int32() else column.cast(pa.int64())
@@ -84,8 +85,11 @@ def read_ids(ids: Any, name: str) -> Any:
 
 
 def plain_strings(values: Any) -> Any:
-    """Strings of polars, whose type is younger than the oldest pyarrow we take, as those of others."""
-    return values.cast(pa.large_string()) if str(values.type) == "string_view" else values
+    """Strings of any type as large_string, of which one array holds them all; other values as they are.
+
+    That of polars, string_view, is younger than the oldest pyarrow we take.
+    """
+    return values.cast(pa.large_string()) if str(values.type) in ("string", "string_view") else values
 
 
 def _too_large(name: str) -> InputError:
@@ -100,7 +104,10 @@ def id_column(nodes: NDArray[Any]) -> Any:
         ids = pa.array(nodes)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return None
-    return ids.cast(pa.large_string()) if pa.types.is_string(ids.type) else None
+    if not pa.types.is_string(ids.type):
+        return None
+    ids = plain_strings(ids)
+    return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids  # beyond 2 GiB
 
 
 def check_same_kind(columns: dict[str, Any]) -> None:
@@ -211,6 +218,8 @@ def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]
     if len(kinds) > 1:
         kinds = {pa.int64() if any(map(pa.types.is_integer, kinds)) else pa.large_string()}
     kind = kinds.pop()
+    if pa.types.is_string(kind) and sum(column.nbytes for column in columns) > _STRING_BYTES:
+        kind = pa.large_string()  # each column may be within what a string array holds, and not all ids
     chunks = [chunk for column in columns if len(column) for chunk in column.cast(kind).chunks if len(chunk)]
     columns.clear()
     if pa.types.is_integer(kind):

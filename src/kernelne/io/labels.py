@@ -30,24 +30,38 @@ _LABEL_NAMES = {
 }  # fmt: skip
 
 
-def by_id(given: Any) -> Any:
+def by_id(given: Any, nodes: Any = None) -> Any:
     """Labels, where what is given names its nodes: a mapping {node: label}, or a pandas Series by its index.
 
-    All else comes back as it is, a Series whose index is just 0, 1, … too.
+    All else comes back as it is. So does a Series whose index is just 0, 1, …, as every Series has that is
+    given none, unless these are ids: all of them are among `nodes`, or all of `nodes` are among them.
     """
     if isinstance(given, Mapping):
         return Labels.from_values(list(given), list(given.values()))
     index: Any = getattr(given, "index", None)
     if hasattr(index, "to_numpy") and hasattr(given, "to_numpy") and np.ndim(given) == 1:
-        nodes = index.to_numpy()
-        if not np.array_equal(nodes, np.arange(len(nodes))):
-            return Labels.from_values(nodes, given.to_numpy())
+        ids = index.to_numpy()
+        if np.array_equal(ids, np.arange(len(ids))):
+            if nodes is None or not _are_ids(len(ids), node_array(nodes)):
+                return given
+            ids = np.arange(len(ids))
+        return Labels.from_values(ids, given.to_numpy())
     return given
+
+
+def _are_ids(count: int, nodes: NDArray[Any]) -> bool:
+    """Whether 0 … count - 1 are all among `nodes`, as integers or as text, or have all of them among them."""
+    if nodes.dtype != object:
+        n_shared = int(((nodes >= 0) & (nodes < count)).sum())
+    else:
+        texts = set(map(str, nodes.tolist()))
+        n_shared = sum(str(number) in texts for number in range(count))
+    return n_shared > 0 and n_shared in (count, len(nodes))
 
 
 def as_labels(given: Any, nodes: Any) -> Labels:
     """What is given as Labels: those, what `by_id` knows, or one value a node in the order of `nodes`."""
-    named = by_id(given)
+    named = by_id(given, nodes)
     return named if isinstance(named, Labels) else Labels.from_values(nodes, named)
 
 

@@ -23,6 +23,7 @@ from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
 from kernelne.graph.pairs import draw_non_edges, hide_edges
 from kernelne.links.features import LinkFeatures
+from kernelne.model.defaults import is_automatic
 from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress
 
@@ -51,7 +52,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     embedder: what embeds the graph with edges held out: an estimator with `fit` and `embedding_`. None takes
-        the model and parameters that the embedding's provenance names, on the CPU.
+        the model and parameters that the embedding's provenance names, on the CPU. What an MKernelNE leaves
+        open is settled once: as the embedding was made, or else by the first of these embeddings.
     holdout: share of the edges held out for each of at most three such embeddings.
     non_edges: what links are told from: "uniform", any pairs; or "degree", pairs with the degrees of links.
     random_state: an integer, or None for a new seed.
@@ -154,7 +156,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
                 "save embeddings as .safetensors or .npz, which keep them"
             )
         if self.embedder is not None:
-            return self.embedder
+            return _settled(self.embedder, embedding)
         found = estimator_of(embedding.provenance)
         if found is None:
             warn(
@@ -201,6 +203,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*have no edges")  # told of the whole graph
                 embedding = self._embed(embedder, rest, seed + len(made) + 1)
+            embedder = _settled(embedder, embedding)
             made.append((embedding, rest, hidden, absent))
         return made
 
@@ -258,6 +261,22 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             # Two opinions of the same evidence: their logits are averaged, not added.
             scores = (scores + trust * self._trees.decision_function(table)) / (1.0 + trust)
         return scores
+
+
+def _settled(embedder: Any, embedding: Embedding) -> Any:
+    """The embedder; if it leaves its kernels to a pilot run, one that takes for all it leaves open what the
+    embedding, if such a model made it, was made with.
+
+    Vectors by other kernels are not on the same scale, nor is what a scorer learns of them.
+    """
+    found = estimator_of(embedding.provenance)
+    if not isinstance(embedder, MKernelNE) or type(found) is not type(embedder):
+        return embedder
+    given = embedder.get_params(deep=False)
+    if not is_automatic(given["kernels"]):
+        return embedder
+    left_open = [name for name, value in given.items() if value is None or name == "kernels"]
+    return clone(embedder).set_params(**{name: getattr(found, name) for name in left_open})
 
 
 def _columns(pairs: Any) -> list[list[Any]]:

@@ -99,6 +99,9 @@ def plot_map(
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
     classes = None if known is None else _Classes(known, embedding.nodes)
+    for name in [] if classes is None else classes.names:
+        _check_text("the label", name)
+    _check_text("the title", title or "")
     segments = None if graph is None else _edges(graph, embedding, seed)
     places = layout
     if isinstance(places, str):
@@ -260,6 +263,15 @@ def _draw_edges(
         rasterized=raster and len(pairs) > _MOST_VECTORS,
     )  # fmt: skip
     axes.add_collection(lines)
+
+
+def _check_text(what: str, text: str) -> None:
+    """InputError if a text holds half of a surrogate pair, for which no font has a sign."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        place = error.start + 1
+        raise InputError(f"{what} {text!r} is not Unicode text (character {place}): rename it") from None
 
 
 def _plain(text: str, longest: int = 200) -> str:

@@ -1,4 +1,4 @@
-"""The file formats of an embedding, one writer and one reader each.
+"""The file formats of an embedding, a module with `write` and `read` each.
 
 A writer gets the fields of an embedding and an open binary file; a reader gets a path and returns the fields,
 the keyword arguments of `Embedding`. Everything is written through Python's own files, because other writers
@@ -20,8 +20,9 @@ import safetensors
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError
-from kernelne.io.embeddings import binary, text
-from kernelne.io.embeddings.text import Fields, nodes_file
+from kernelne.io.embeddings import csv_file, npy, npz, parquet, safetensors_file, word2vec
+from kernelne.io.embeddings.npy import nodes_file
+from kernelne.io.embeddings.parts import Fields
 from kernelne.io.files import PathLike, check_output
 
 # What the libraries below raise on a damaged file, next to OSError.
@@ -49,14 +50,14 @@ class EmbeddingFormat(NamedTuple):
     holds_all: bool = False
 
 
-_WORD2VEC = EmbeddingFormat(text.write_word2vec, text.read_word2vec, r"\s|^$")
+_WORD2VEC = EmbeddingFormat(word2vec.write, word2vec.read, r"\s|^$")
 
 FORMATS = {
-    ".safetensors": EmbeddingFormat(binary.write_safetensors, binary.read_safetensors, None, True, True),
-    ".npz": EmbeddingFormat(binary.write_npz, binary.read_npz, None, True, True),
-    ".parquet": EmbeddingFormat(binary.write_parquet, binary.read_parquet, None, True),
-    ".npy": EmbeddingFormat(binary.write_npy, binary.read_npy, r"[\r\n]|^\ufeff"),
-    ".csv": EmbeddingFormat(text.write_csv, text.read_csv),
+    ".safetensors": EmbeddingFormat(safetensors_file.write, safetensors_file.read, None, True, True),
+    ".npz": EmbeddingFormat(npz.write, npz.read, None, True, True),
+    ".parquet": EmbeddingFormat(parquet.write, parquet.read, None, True),
+    ".npy": EmbeddingFormat(npy.write, npy.read, r"[\r\n]|^\ufeff"),
+    ".csv": EmbeddingFormat(csv_file.write, csv_file.read),
     ".emb": _WORD2VEC,
     ".txt": _WORD2VEC,
 }
@@ -85,7 +86,7 @@ def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
         raise InputError(f"the id {surrogate!r} has no UTF-8 form: replace its surrogates")
 
 
-def known_format(path: PathLike) -> str:
+def known_suffix(path: PathLike) -> str:
     """Return the suffix of `path` in lower case; raise InputError if no format goes by it."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
@@ -97,14 +98,14 @@ def known_format(path: PathLike) -> str:
 
 def check_save(path: PathLike, overwrite: bool = False) -> None:
     """Raise now what `Embedding.save` would raise for this path, whatever the embedding."""
-    known_format(path)
+    known_suffix(path)
     for file in files_of(path):
         check_output(file, overwrite)
 
 
 def lost_in(embedding: Any, path: PathLike) -> list[str]:
     """The fields that `Embedding.save` would leave out in the format of `path`."""
-    format = FORMATS[known_format(path)]
+    format = FORMATS[known_suffix(path)]
     tables = [] if format.holds_all else ["center", "context", "kernels", "coefficients"]
     lost = [name for name in tables if getattr(embedding, name) is not None]
     return lost + ["provenance"] * bool(embedding.provenance and not format.holds_provenance)
@@ -113,4 +114,4 @@ def lost_in(embedding: Any, path: PathLike) -> list[str]:
 def files_of(path: PathLike) -> list[Path]:
     """The files that `save` writes for this path."""
     file = Path(path)
-    return [file, nodes_file(file)] if known_format(path) == ".npy" else [file]
+    return [file, nodes_file(file)] if known_suffix(path) == ".npy" else [file]

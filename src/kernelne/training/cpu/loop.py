@@ -323,9 +323,9 @@ def train_part(
     """One thread's part of walks first … last − 1; returns how many rows were seen to have exploded.
 
     The walks are trained on one after the other, and row 0 of `walk_sums` collects their sums. If steps are
-    deferred it is in chunks of as many walks as `walk_sums` has rows: all threads compute the steps of a chunk
-    from the same tables, then each adds those of its own rows, and `sums` collects the rows. The result then
-    does not depend on the number of threads.
+    deferred this goes in chunks of as many walks as `walk_sums` has rows: all threads compute the steps of a
+    chunk from the same tables, then each adds those of its own rows, and `sums` collects the rows. The result
+    then does not depend on the number of threads.
     """
     rows, columns, n_bad = s.center_rows.size, s.context_rows.size, 0
     chunk = walk_sums.shape[0] if tables.deferred else max(last - first, 1)

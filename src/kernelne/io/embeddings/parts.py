@@ -1,0 +1,110 @@
+"""What the formats of an embedding share: its fields as arrays and one JSON text, and ids."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kernelne.errors import FileFormatError
+from kernelne.graph.ids import plain_integers, string_objects
+
+Fields = dict[str, Any]  # the keyword arguments of `Embedding`
+
+VERSION = 1
+KEY = "kernelne_embedding"  # under which the JSON is found in every format that can hold it
+
+# name: dtype, dimensions, in safetensors and npz
+_ARRAYS = {
+    "vectors": ("float32", 2),
+    "center": ("float32", 2),
+    "context": ("float32", 2),
+    "coefficients": ("float64", 1),
+    "nodes": ("int64", 1),
+    "nodes_utf8": ("uint8", 1),  # strings, one after the other; string i is [offsets[i], offsets[i+1])
+    "nodes_offsets": ("int64", 1),
+}
+
+
+def to_arrays(fields: Fields) -> tuple[dict[str, NDArray[Any]], str]:
+    """All fields: arrays by name, little-endian, and the rest as JSON."""
+    vectors, nodes = fields["vectors"], fields["nodes"]
+    arrays: dict[str, NDArray[Any]] = {"vectors": vectors}
+    if nodes.dtype == object:
+        _, offsets, text = pa.array(nodes, pa.large_string()).buffers()
+        arrays["nodes_offsets"] = np.frombuffer(offsets, np.int64, len(nodes) + 1)
+        arrays["nodes_utf8"] = np.frombuffer(text or b"", np.uint8, int(arrays["nodes_offsets"][-1]))
+    else:
+        arrays["nodes"] = nodes
+    for name in ("center", "context", "coefficients"):
+        if fields[name] is not None and fields[name] is not vectors:
+            arrays[name] = fields[name]
+    little = {n: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for n, a in arrays.items()}
+    document = {
+        "version": VERSION,
+        "provenance": fields["provenance"],
+        "kernels": fields["kernels"],
+        "shared": [name for name in ("center", "context") if fields[name] is vectors],
+    }
+    return little, json.dumps(document)
+
+
+def check_array(path: Path, name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    """FileFormatError unless `to_arrays` makes arrays of this name, dtype and number of dimensions."""
+    if name not in _ARRAYS:
+        raise FileFormatError(path, f"not an embedding of this package: holds an array {name!r}")
+    wanted, ndim = _ARRAYS[name]
+    if dtype != wanted or len(shape) != ndim:
+        raise FileFormatError(
+            path, f"array {name!r} should have {ndim} dimensions of {wanted}, has shape {shape} of {dtype}"
+        )
+
+
+def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str) -> Fields:
+    """The fields of what `to_arrays` made."""
+    document = read_document(path, text)
+    if "vectors" not in arrays:
+        raise FileFormatError(path, "array 'vectors' is missing")
+    nodes = arrays.pop("nodes", None)
+    utf8, offsets = arrays.pop("nodes_utf8", None), arrays.pop("nodes_offsets", None)
+    if nodes is None:
+        if utf8 is None or offsets is None:
+            raise FileFormatError(path, "the node ids are missing")
+        nodes = _strings(path, utf8, offsets)
+    elif utf8 is not None or offsets is not None:
+        raise FileFormatError(path, "the node ids are there twice, as integers and as strings")
+    fields: Fields = {**arrays, "nodes": nodes}
+    shared = document.get("shared", [])
+    for name in shared if isinstance(shared, list) else [shared]:
+        if name not in ("center", "context") or name in arrays:
+            raise FileFormatError(path, f"cannot share the vectors as {name!r}")
+        fields[name] = arrays["vectors"]
+    return {**fields, "provenance": document.get("provenance", {}), "kernels": document.get("kernels")}
+
+
+def _strings(path: Path, utf8: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any]:
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(utf8) or (np.diff(offsets) < 0).any():
+        raise FileFormatError(path, "the offsets of the node ids do not fit their text")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(utf8)]
+    strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+    strings.validate(full=True)  # raises on invalid UTF-8
+    return string_objects(strings)
+
+
+def read_document(path: Path, text: str) -> dict[str, Any]:
+    """The JSON, if it is of a version known here."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        version = document.get("version") if isinstance(document, dict) else None
+        raise FileFormatError(path, f"version {version!r} of the format is not known here, only {VERSION}")
+    return document
+
+
+def integers_or_strings(ids: Any) -> NDArray[Any]:
+    """A large_string array of ids as int64 if all are plain integers, else as objects."""
+    integers = plain_integers(ids)
+    return string_objects(ids) if integers is None else np.asarray(integers)
