@@ -8,8 +8,8 @@ checked  pyarrow.csv on lines cleaned by whole-buffer operations of Python (comm
          line. The most correct result without compiled code.
 
 The readers take turns in one process, each after ours; ratios are relative to our time in the same turn. Ours
-uses one core; pyarrow may use two. Memory is the growth of a separate process, results included. The hard inputs
-are small files whose edges, or line of the error, are known.
+uses one core; pyarrow may use two. Memory is the growth of a separate process, results included. The hard
+inputs are small files whose edges, or line of the error, are known.
 """
 
 from __future__ import annotations
