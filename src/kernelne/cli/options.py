@@ -202,7 +202,7 @@ MODEL: Options = {
         int | None,
         "--random-state",
         "--seed",
-        help="Seed. The same seed gives the same vectors on one thread, or with --deterministic.",
+        help="Random seed. The same seed gives the same vectors on one thread, or with --deterministic.",
         default="a new seed for each run",
     ),
 }
@@ -251,7 +251,7 @@ SkipOption = Annotated[
 ]
 SeedOption = Annotated[
     int,
-    typer.Option("--random-state", "--seed", metavar="SEED", min=0, max=2**32 - 1, help="Seed."),
+    typer.Option("--random-state", "--seed", metavar="SEED", min=0, max=2**32 - 1, help="Random seed."),
 ]
 
 # Options with the same name as a parameter of the library; p and q are also parameters of random graphs.
