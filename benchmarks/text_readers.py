@@ -28,7 +28,7 @@ from arrow_readers import Edges, Layout, bare, checked
 from common import Bench, child_main, disturbed, parser, peak_mb, save, spread, table, timed
 from kernelne.errors import FileFormatError
 from kernelne.io.graphs import edgelist
-from kernelne.io.graphs.parts import Options, as_text, join
+from kernelne.io.graphs.shared import Options, as_text, join
 from kernelne.io.text import lines as text_lines
 
 

@@ -101,7 +101,7 @@ def walk(method: str, graph: str, p: float, q: float, threads: int, seed: int) -
 
 def alias(threads: int) -> dict[str, Any]:
     """Child: build one alias table."""
-    from kernelne.walks.noise import alias_table
+    from kernelne.walks.negatives import alias_table
 
     alias_table(np.ones(10))
     weights = np.random.default_rng(0).pareto(1.5, ALIAS_NODES)

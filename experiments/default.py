@@ -31,8 +31,8 @@ from common import (
     table,
 )
 from kernelne import MKernelNE, classify_nodes
+from kernelne.model.combine_tables import combine
 from kernelne.model.defaults import AUTO
-from kernelne.model.vectors import combine
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 FULL: dict[str, Any] = {

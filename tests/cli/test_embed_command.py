@@ -239,7 +239,7 @@ def test_the_gpu_is_refused_in_one_line_where_there_is_none(kernelne, folder, mo
     pytest.importorskip("triton", exc_type=ImportError)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU", "backend='cpu'")
-    monkeypatch.setattr("kernelne.io.graphs.files.read_graph", None)  # told before a large file is read
+    monkeypatch.setattr("kernelne.io.graphs.read_write.read_graph", None)  # told before a large file is read
     assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU")
 
 

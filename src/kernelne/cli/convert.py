@@ -43,7 +43,7 @@ def convert(
     if _is_embedding(source, output):
         _convert_embedding(Path(source), output, lossy, overwrite, given)
     else:
-        from kernelne.io.graphs.files import check_lossless, write_graph
+        from kernelne.io.graphs.read_write import check_lossless, write_graph
         from kernelne.io.graphs.registry import find_format
 
         find_format(output)

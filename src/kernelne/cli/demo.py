@@ -19,6 +19,6 @@ def demo(
     ] = False,
 ) -> None:
     """Embed, score and draw an example graph (1,797 handwritten digits from scikit-learn)."""
-    from kernelne.cli.demo_script import run_demo
+    from kernelne.cli.run_demo import run_demo
 
     run_demo(output, overwrite, begin=begin)

@@ -54,7 +54,7 @@ def given_estimator(given: dict[str, Any]) -> Any:
 
 def _parse_norm(text: str) -> float | str:
     """Parse a number, or the word that leaves the vectors as trained."""
-    from kernelne.model.vectors import AS_TRAINED
+    from kernelne.model.combine_tables import AS_TRAINED
 
     try:
         return text if text == AS_TRAINED else float(text)
@@ -118,7 +118,7 @@ def check_files(output: Path | None, *paths: Any) -> None:
 
 def given_graph(graph: str, given: dict[str, Any]) -> Graph:
     """Read the graph of the argument GRAPH with the given options."""
-    from kernelne.io.graphs.files import read_graph
+    from kernelne.io.graphs.read_write import read_graph
 
     options = {name: given[name] for name in READING}
     if graph == STANDARD_INPUT:
@@ -135,8 +135,8 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
 
     The input is copied to a temporary file, because edge lists are read more than once.
     """
-    from kernelne.io.files import compression_by_content
-    from kernelne.io.graphs.files import read_graph
+    from kernelne.io.files import compression_suffix
+    from kernelne.io.graphs.read_write import read_graph
 
     if sys.stdin is None:
         raise InputError("standard input is closed: give a file")
@@ -147,7 +147,7 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
         path = os.path.join(folder, "input")
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        suffix = compression_by_content(path)
+        suffix = compression_suffix(path)
         os.rename(path, path + suffix)
         try:
             return read_graph(path + suffix, **options | {"format": options["format"] or "edges"})

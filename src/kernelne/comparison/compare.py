@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelne import baselines
 from kernelne._checks import check_count, check_seed, encode_labels
-from kernelne.comparison.child import LabelTask, LinkTask, Order, Scores, describe_estimator
+from kernelne.comparison.worker import LabelTask, LinkTask, Order, Scores, describe_estimator
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes
@@ -64,7 +64,7 @@ _MEASURES = {
 #: Ctrl-C reaches all processes of a terminal; only the one that waits for the others is to act on it.
 _CHILD = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[1:]; "
-    "from kernelne.comparison.child import serve; serve()"
+    "from kernelne.comparison.worker import serve; serve()"
 )
 
 

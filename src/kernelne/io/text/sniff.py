@@ -16,7 +16,7 @@ from kernelne.io.text.tokens import WHITESPACE
 
 # Those that come first win: a comma beside semicolons is rather a decimal comma.
 SEPARATORS = {ord("\t"): "tabs", ord(";"): "semicolons", ord(","): "commas", WHITESPACE: "blanks"}
-_NAMED = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+_SEPARATOR_NAMES = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
 # Words of column names that may also be ids: a line of them is kept, with a warning.
 _WORDS = {
     "source", "target", "from", "to", "src", "dst", "dest", "destination", "origin", "start", "end", "head",
@@ -75,9 +75,9 @@ def read_separator(given: str | None) -> int | None:
     """The byte between fields, WHITESPACE for a blank; None: to be found."""
     if given is None:
         return None
-    mark = _NAMED.get(given, given)
+    mark = _SEPARATOR_NAMES.get(given, given)
     if len(mark) != 1 or not mark.isascii() or mark in '\n\r\0"#%':
-        words = ", ".join(_NAMED)
+        words = ", ".join(_SEPARATOR_NAMES)
         raise ParameterError(
             "separator", given, f"write one ASCII character, such as ',' or ' ' for blanks, or one of {words}"
         )

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelne.datasets.small import digits
+from kernelne.datasets.bundled import digits
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.io.embeddings.registry import check_save
 from kernelne.io.files import check_output
-from kernelne.io.graphs.files import write_graph
+from kernelne.io.graphs.read_write import write_graph
 from kernelne.view.explorer import write_explorer
 from kernelne.view.layout import layout_nodes
 from kernelne.view.plot import check_map, plot_map
