@@ -1,4 +1,4 @@
-"""Two readers of edge lists on pyarrow.csv, to compare ours with: see text_readers.py."""
+"""Two readers of edge lists based on pyarrow.csv, for comparison with ours: see text_readers.py."""
 
 from __future__ import annotations
 

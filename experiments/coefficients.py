@@ -1,8 +1,8 @@
-"""How the coefficients' settings change scores: the figures of docs/method.md and the README's one low cell.
+"""Effect of the coefficients' settings on scores: the figures of docs/method.md and the README's low cell.
 
     KERNELNE_DATA=FOLDER python experiments/coefficients.py
 
-Differences to the paper are of micro-F1 at 1, 5, 10, 50, 90 % of labels, one seed, 20 splits (PPI: 5).
+Differences from the paper are in micro-F1 at 1, 5, 10, 50, 90 % of labels, one seed, 20 splits (PPI: 5).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def attachment_graph(n: int = 5000, m: int = 5) -> Graph:
 
 
 def edge_auc(graph: Graph, vectors: Any) -> float:
-    """How often an edge is shorter than a random pair."""
+    """Return the probability that an edge is shorter than a random pair."""
     rng = np.random.default_rng(0)
     sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     some = rng.integers(0, sources.size, 4000)
