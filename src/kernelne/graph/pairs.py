@@ -95,7 +95,7 @@ def _distinct(total: int, size: int, rng: np.random.Generator) -> NDArray[np.int
 def pair_anew(
     edges: NDArray[np.int64], taken: NDArray[np.int64], n: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Pair the nodes of `edges` anew: distinct pairs u < v with keys u · n + v that are not in `taken` (sorted).
+    """Pair the nodes of `edges` anew: distinct pairs u < v, keys u · n + v not in `taken` (sorted).
 
     Invalid pairs are shuffled together with as many random others until all are valid.
     """

@@ -166,8 +166,8 @@ _KINDS = {
 def check_input(path: str | os.PathLike[str]) -> int:
     """Check that a file can be read, and return its size in bytes.
 
-    Raises FileNotFoundError if it does not exist, FolderError if it is a folder, FileFormatError if it is not a
-    regular file (opening a named pipe would wait for a writer), InputError if it cannot be opened.
+    Raises FileNotFoundError if it does not exist, FolderError if it is a folder, FileFormatError if it is not
+    a regular file (opening a named pipe would wait for a writer), InputError if it cannot be opened.
     """
     name = os.fspath(path)
     try:

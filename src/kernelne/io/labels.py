@@ -90,7 +90,7 @@ class Labels:
         if (empty := np.flatnonzero(missing)).size:
             raise InputError(f"values[{empty[0]}] is {given[empty[0]]}: leave out nodes without a label")
         if given.shape != (len(nodes),):
-            raise InputError(f"values has shape {given.shape} for {len(nodes)} nodes: give one value per node")
+            raise InputError(f"values has shape {given.shape} for {len(nodes)} nodes: give one per node")
         try:
             classes, codes = np.unique(given, return_inverse=True)
         except TypeError as error:
@@ -141,7 +141,7 @@ class Labels:
 
     @property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(k,) and (k,) int64: positions in `nodes`, ascending, and in `classes`, of each (node, label) pair."""
+        """(k,) and (k,) int64: positions in `nodes`, ascending, and in `classes`, of each pair."""
         return self._owners.astype(np.int64), self._columns.astype(np.int64)
 
     def among(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], Labels]:
@@ -155,10 +155,10 @@ class Labels:
         return rows, Labels._from_pairs(ids, self.classes, owners[kept], self._columns[kept])
 
     def for_nodes(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the rows of `nodes` that have labels, (m,) int64 ascending, and their indicator, (m, K) bool.
+        """Return the rows of `nodes` that have labels, (m,) int64 ascending, and the indicator (m, K) bool.
 
-        Nodes without a label are left out. A labelled id that is not in `nodes` raises UnknownNodeError, or is
-        left out too if `unknown` is "skip". If one side has integers and the other strings, they are compared
+        Nodes without a label are left out. A labelled id that is not in `nodes` raises UnknownNodeError, or
+        is left out too if `unknown` is "skip". If one side has integers and the other strings, they are compared
         as text.
         """
         rows, mine = self._match(nodes, unknown)
@@ -167,7 +167,7 @@ class Labels:
     def single_for(
         self, nodes: Any, *, unknown: str = "error"
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """As `for_nodes`, but with (m,) int64 positions in `classes`; InputError if a node has several labels."""
+        """As `for_nodes`, but with positions in `classes`, (m,) int64; InputError if a node has several."""
         rows, mine = self._match(nodes, unknown)
         if (np.bincount(self._owners)[mine] > 1).any():
             raise InputError("some nodes have several labels: each must have exactly one")
@@ -191,7 +191,7 @@ class Labels:
         return table
 
     def _match(self, nodes: Any, unknown: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows of `nodes` that have labels, ascending, and the positions of these nodes in self.nodes."""
+        """Return the rows of `nodes` that have labels, ascending, and their positions in `self.nodes`."""
         if unknown not in ("error", "skip"):
             raise ParameterError("unknown", unknown, "must be 'error' or 'skip'")
         nodes = node_array(nodes)
@@ -215,7 +215,7 @@ class Labels:
 def read_labels(
     path: str | bytes | os.PathLike[str], *, header: bool | None = None, separator: str | None = None
 ) -> Labels:
-    """Read node labels from a file: each line has a node and its label, or several labels separated by commas.
+    """Read node labels: each line has a node and its label, or several labels separated by commas.
 
     The file is UTF-8 text, compressed if its name ends in .gz or .zst. Node and labels are separated by tabs,
     whitespace, semicolons or commas; with commas, several labels are separated by semicolons. A node may also
@@ -229,8 +229,8 @@ def read_labels(
 
     Parameters
     ----------
-    header: whether the first data line is a header. None: it is one if it looks like `node label`, or if it has
-        words where all other lines have an integer node id.
+    header: whether the first data line is a header. None: it is one if it looks like `node label`, or if it
+        has words where all other lines have an integer node id.
     separator: the character between node and labels, or tab, comma, semicolon or space; None detects it from
         the first lines and the suffix: a .csv is not separated by whitespace.
     """
@@ -371,7 +371,7 @@ def _line_error(
     path: str | os.PathLike[str], status: int, mark: int, line: int, text: str
 ) -> FileFormatError:
     between = sniff.SEPARATORS.get(mark, repr(chr(mark)))
-    wanted = f"expected a node and its labels, separated by {between}, {_joint(mark)!r} between several labels"
+    wanted = f"expected a node and its labels separated by {between}, several labels by {_joint(mark)!r}"
     expected = {
         tokens.EMPTY_ID: f"{wanted}; a field is empty",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",

@@ -1,4 +1,4 @@
-"""Edge lists as text: a source, a target and maybe a weight a line."""
+"""Edge lists as text: each line has a source, a target and optionally a weight."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from kernelne.io.text.tokens import WHITESPACE
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-_SAMPLE = 100  # data lines looked at to find the separator
-_NAMED = 3  # lines left out that a warning names
-# What would not come back as it is from an unquoted field.
+_SAMPLE = 100  # data lines used to detect the separator
+_NAMED = 3  # skipped lines listed in a warning
+# Ids that would be read differently from an unquoted field.
 _NEEDS_QUOTES = r'^$|^[ #%\x{FEFF}]| $|[\t,;"]'
 _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "vertex", "label"}
 _HINT_DATA = (
     "; networkx.write_edgelist(..., data=False) writes no attributes, data=['weight'] only the weight"
 )
-_HINT_INDEX = "pandas writes its index unless told to_csv(index=False)"
+_HINT_INDEX = "pandas writes its index unless you pass to_csv(index=False)"
 _HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How to read the lines of a file."""
+    """The layout of the lines of a file."""
 
     separator: int
     n_fields: int  # 0: any number
     n_ids: int
     weighted: bool
-    first_line: int  # those before it are not data
+    first_line: int  # earlier lines are not data
 
     @property
     def between(self) -> str:
@@ -54,7 +54,7 @@ class Layout:
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Read an edge list; ids are integers if all are, `options.nodes` and the file of them included."""
+    """Read an edge list; ids are integers if all are, including those of `options.nodes` or its file."""
     nodes, header = options.nodes, options.header
     given = sniff.read_separator(options.separator)
     sample = _sample(path)
@@ -76,7 +76,7 @@ def read(path: str, options: Options) -> EdgeColumns:
         edges = ([], None) if layout is None else read_columns(path, layout, as_strings, bad)
         if edges is not None:
             break
-    assert edges is not None  # as text, every file can be read or is an error
+    assert edges is not None  # with string ids, every file is read or raises
     if layout is not None and bad.any():
         _warn_of_bad(path, layout, bad)
     columns, weights = edges
@@ -85,7 +85,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     if not len(sources) and (ids is None or not len(ids)):
         only_header = layout is not None and header is None
         taken = (
-            ": its one line was taken for a header, header=False (--no-header) reads it as an edge"
+            ": its only line was read as a header; header=False (--no-header) reads it as an edge"
             if only_header
             else ""
         )
@@ -96,16 +96,16 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 
 def read_nodes(path: str, options: Options, as_strings: bool) -> Any:
-    """The column of ids in a file of them; integers if all are, unless they are wanted `as_strings`."""
+    """Read the column of node ids of a file; integers if all are, unless `as_strings`."""
     layout = _node_layout(_sample(path), sniff.read_separator(options.separator), options.header, None)
     listed = None if as_strings else read_columns(path, layout, False)
     found = listed or read_columns(path, layout, True)
-    assert found is not None  # as text, every file can be read or is an error
+    assert found is not None  # with string ids, every file is read or raises
     return found[0][0]
 
 
 def _warn_of_names(path: str | os.PathLike[str], line: int, sources: Any, targets: Any, nodes: Any) -> None:
-    """Warn if the first edge may be the names of the columns: it looks so, and its ids come nowhere else."""
+    """Warn if the first edge may be a header: it looks like one, and its ids occur nowhere else."""
     first = [sources[0].as_py(), targets[0].as_py()]
     if not isinstance(first[0], str) or not sniff.like_names(*first):
         return
@@ -118,24 +118,24 @@ def _warn_of_names(path: str | os.PathLike[str], line: int, sources: Any, target
 
 
 def _warn_of_bad(path: str | os.PathLike[str], layout: Layout, bad: NDArray[np.int64]) -> None:
-    """Warn of lines left out: `bad` is their number, then the numbers of the first of them."""
+    """Warn of skipped lines: `bad` is their count, then the numbers of the first of them."""
     n_bad, named = int(bad[0]), ", ".join(map(str, bad[1 : bad[0] + 1]))
-    weight = ", with a weight that is finite and not below zero" if layout.weighted else ""
+    weight = ", with a weight that is finite and not negative" if layout.weighted else ""
     warn(
         f"{os.fspath(path)}: {n_bad:,} {'lines' if n_bad > 1 else 'line'} left out, "
-        f"{named}{', …' if n_bad > _NAMED else ''}: expected {layout.n_fields} fields between "
+        f"{named}{', …' if n_bad > _NAMED else ''}: expected {layout.n_fields} fields separated by "
         f"{layout.between}{weight}"
     )
 
 
 def losses(graph: Graph) -> list[str]:
-    """What the file would not hold."""
+    """Return what the format cannot store."""
     n_isolated = int(np.count_nonzero(isolated_nodes(graph)))
     return [f"{n_isolated} nodes without edges"] if n_isolated else []
 
 
 def write(graph: Graph, out: BinaryIO, separator: str) -> None:
-    """Write lines of source, target and weight, if there are weights; a header only where one is missed."""
+    """Write lines of source, target and, if weighted, weight; with a header only if the reader needs one."""
     labels = _labels(writable_ids(graph), isolated_nodes(graph))
     for number, (sources, targets, weights) in enumerate(edge_blocks(graph)):
         parts = [labels.take(pa.array(sources)), separator, labels.take(pa.array(targets))]
@@ -146,20 +146,20 @@ def write(graph: Graph, out: BinaryIO, separator: str) -> None:
             first_two = [sniff.split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[:2]]
             first_ids = (first_two[0][0].text, first_two[0][1].text)
             if sniff.is_header(first_two) or sniff.like_names(*first_ids):
-                # Without a true header the reader would take the first edge for one.
+                # Without a header the reader would read the first edge as one.
                 names = ["source", "target", "weight"][: len(first_two[0])]
                 out.write(separator.join(names).encode() + b"\n")
         write_texts(out, lines)
 
 
 def _labels(ids: Any, isolated: NDArray[np.bool_]) -> Any:
-    """Ids as they stand in a file, a large_string array; those that would be misread are quoted."""
+    """Return ids as written to a file, a large_string array; ids that would be misread are quoted."""
     if pa.types.is_integer(ids.type):
         return ids.cast(pa.large_string())
-    refuse_ids(ids, r"[\n\r\x00]", "holds a line end or NUL and cannot be written as text")
+    refuse_ids(ids, r"[\n\r\x00]", "contains a line break or NUL and cannot be written as text")
     written = ids.filter(pa.array(~isolated))
     if plain_integers(written) is not None:
-        unsafe = pa.scalar(True)  # unquoted, they would all come back as integers
+        unsafe = pa.scalar(True)  # unquoted, they would all be read as integers
     else:
         unsafe = pc.match_substring_regex(ids, _NEEDS_QUOTES)
     quoted = join('"', pc.replace_substring(ids, '"', '""'), '"')
@@ -167,7 +167,7 @@ def _labels(ids: Any, isolated: NDArray[np.bool_]) -> Any:
 
 
 def _sample(path: str | os.PathLike[str]) -> list[tuple[int, bytes]]:
-    """Number and bytes of the first data lines."""
+    """Return number and bytes of the first data lines."""
     return list(islice(text_lines.data_lines(path), _SAMPLE))
 
 
@@ -181,7 +181,7 @@ def _edge_layout(
     header, weighted = options.header, options.weighted
     if separator is None:
         for number, candidate in sample:
-            # Attributes hold commas: to go by those would give ids that are no ids.
+            # Attributes contain commas: splitting by commas would give wrong ids.
             if [field.text[0] for field in sniff.split(candidate, WHITESPACE)][2:3] == ["{"]:
                 expected = "expected 2 or 3 fields" + _HINT_DATA
                 raise FileFormatError(path, expected, line=number, text=text_lines.text_of(candidate))
@@ -192,24 +192,24 @@ def _edge_layout(
         raise _line_error(path, tokens.BAD_QUOTE, layout, line, text_lines.text_of(raw))
     wanted = "3 fields (weighted=True, --weighted)" if weighted else "2 or 3 fields"
     if len(fields) not in ((3,) if weighted else (2, 3)):
-        expected = f"expected {wanted} between {layout.between}, a source, a target and a weight"
+        expected = f"expected {wanted} separated by {layout.between}: a source, a target and a weight"
         if len(fields) > 3:
-            expected += f": keep the two or three wanted, for example with: {sniff.cut_command(separator)}"
+            expected += f"; select the columns to keep, for example with: {sniff.cut_command(separator)}"
             expected += f" ({_HINT_INDEX})" * (fields[0] == sniff.Field("", False))
         raise FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
     if header is None:
         rows = [sniff.split(raw, separator) for _, raw in sample]
         header = sniff.is_header([row for row in rows if len(row) == len(fields)])
     if options.header is not False and (remedy := _misplaced(fields, header, options.directed)):
-        told = "the first two columns should be source and target, their names say otherwise"
+        told = "the first two columns must be source and target, but the header says otherwise"
         raise FileFormatError(path, f"{told}: {remedy}", line=line, text=text_lines.text_of(raw))
     return replace(layout, first_line=line + header)
 
 
 def _misplaced(fields: Sequence[sniff.Field], header: bool, directed: bool | None) -> str | None:
-    """What to do where the names of columns say that the first two are not the ends of an edge; else None.
+    """Return a remedy if the column names say that the first two columns are not source and target; else None.
 
-    A usual pair of names that comes later is one of names, `header` or not: no weight is called so.
+    A common pair of names in later columns is a header even if `header` is false: no weight is named so.
     """
     names = [field.text.lower() for field in fields]
     pairs = [(names.index(a), names.index(b)) for a, b in adapters.COLUMN_PAIRS if a in names and b in names]
@@ -222,22 +222,22 @@ def _misplaced(fields: Sequence[sniff.Field], header: bool, directed: bool | Non
     if not is_weight_early and not is_pair_late:
         return None
     return (
-        "change their order, or pass Graph.from_table(pandas.read_csv(path)), which goes by names; "
-        "header=False (--no-header) takes this line for an edge"
+        "reorder the columns, or use Graph.from_table(pandas.read_csv(path)), which finds them by name; "
+        "header=False (--no-header) reads this line as an edge"
     )
 
 
 def _node_layout(
     sample: Sequence[tuple[int, bytes]], separator: int | None, header: bool | None, edges: Layout | None
 ) -> Layout:
-    """Layout of a file of ids: separated like the edges unless every line has a tab, comma or semicolon."""
+    """Return the layout of a file of ids: the edges' separator unless each line has a tab, comma or semicolon."""
     if separator is None:
         marks = [
             mark for mark in b"\t,;" if sample and all(len(sniff.split(raw, mark)) > 1 for _, raw in sample)
         ]
         separator = [*marks, WHITESPACE if edges is None else edges.separator][0]
     first = [fields[0] for fields in (sniff.split(raw, separator) for _, raw in sample[:2]) if fields]
-    # Only a usual name above integers: a node taken for a header would be lost.
+    # Only a common name above integers: a node read as a header would be lost.
     named = len(first) == 2 and first[1].is_integer and first[0].text.lower() in _NODE_HEADERS
     has_header = header is not False and named
     return Layout(separator, 0, 1, False, sample[0][0] + 1 if has_header else 0)
@@ -246,9 +246,9 @@ def _node_layout(
 def read_columns(
     path: str | os.PathLike[str], layout: Layout, as_strings: bool, bad: NDArray[np.int64] | None = None
 ) -> tuple[list[Any], NDArray[np.float64] | None] | None:
-    """Id columns as `read_ids` returns them, and weights; None when an id is not an integer but must be.
+    """Read id columns, as from `read_ids`, and weights; returns None if an id is not an integer but must be.
 
-    Lines that are no edges are left out and noted in `bad`, as `scan` says; without it they are an error.
+    Invalid lines are skipped and recorded in `bad`, see `scan`; without `bad` they raise FileFormatError.
     """
     bad = np.empty(0, np.int64) if bad is None else bad
     bad[:] = 0
@@ -288,9 +288,9 @@ def _compact(ids: NDArray[np.int64]) -> Any:
 
 
 def _column(chunks: list[Any]) -> Any:
-    """The chunks as one column of the smallest type that holds them all."""
+    """Return the chunks as one column of the smallest type that fits all of them."""
     kinds = {chunk.type for chunk in chunks} or {pa.null()}
-    # A string array, so also one of all the different ids, holds at most 2 GiB.
+    # A string array, so also one of all distinct ids, is limited to 2 GiB.
     if pa.string() in kinds and sum(chunk.nbytes for chunk in chunks) >= 2**31:
         kinds.add(pa.large_string())
     kind = pa.large_string() if pa.large_string() in kinds else pa.int64() if len(kinds) > 1 else kinds.pop()
@@ -305,9 +305,9 @@ def _line_error(
     if third and third[0].has_decimal_comma:
         hint = f"; decimal comma? write {third[0].text.replace(',', '.')}"
     expected = {
-        tokens.N_FIELDS: f"expected {layout.n_fields} fields between {layout.between} as before{hint}",
+        tokens.N_FIELDS: f"expected {layout.n_fields} fields separated by {layout.between} as before{hint}",
         tokens.EMPTY_ID: "expected an id, found an empty field",
-        tokens.BAD_WEIGHT: f"expected a weight, a finite number not below zero{hint or _HINT_WEIGHT}",
+        tokens.BAD_WEIGHT: f"expected a weight, a finite number that is not negative{hint or _HINT_WEIGHT}",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",
         tokens.BAD_RETURN: "a carriage return inside a line: lines must end in \\n or \\r\\n",
         tokens.TOO_LONG: f"a line longer than {text_lines.MAX_LINE} bytes: not an edge list",

@@ -79,7 +79,9 @@ def read_separator(given: str | None) -> int | None:
     if len(mark) != 1 or not mark.isascii() or mark in '\n\r\0"#%':
         words = ", ".join(_NAMED)
         raise ParameterError(
-            "separator", given, f"must be one ASCII character, such as ',' or ' ' for whitespace, or one of {words}"
+            "separator",
+            given,
+            f"must be one ASCII character, such as ',' or ' ' for whitespace, or one of {words}",
         )
     return WHITESPACE if mark == " " else ord(mark)
 

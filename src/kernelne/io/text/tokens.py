@@ -19,7 +19,7 @@ _SPACE, _TAB, _NEWLINE, _RETURN, _QUOTE, _HASH, _PERCENT = (ord(c) for c in ' \t
 
 @cached()
 def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyped-def]
-    """Split the line `buffer[start:stop]` into at most MAX_FIELDS fields; returns their number, -1: bad quote.
+    """Split the line `buffer[start:stop]` into up to MAX_FIELDS fields; returns their number, -1: bad quote.
 
     `fields[k]` is set to (start, stop, is quoted), without surrounding blanks and quotes.
     """
@@ -151,8 +151,8 @@ def scan(  # type: ignore[no-untyped-def]
     """Parse the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 
     `line` is the number of lines before; lines below `first_line`, blank lines and comments are skipped. A
-    line must have `n_fields` fields (0: any number) of which the first `n_ids` are ids, and the first `n_full`
-    of them must not be empty. `out` is (ids, weights, text, ends): ids (2, m) int64 if not `as_text`, else id
+    line must have `n_fields` fields (0: any number): the first `n_ids` are ids, the first `n_full` of these
+    must not be empty. `out` is (ids, weights, text, ends): ids (2, m) int64 if not `as_text`, else id
     i of column k is the bytes `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of
     edges, status, start of the line where it stopped, number of that line).
 
