@@ -158,8 +158,8 @@ class Labels:
         """Return the rows of `nodes` that have labels, (m,) int64 ascending, and the indicator (m, K) bool.
 
         Nodes without a label are left out. A labelled id that is not in `nodes` raises UnknownNodeError, or
-        is left out too if `unknown` is "skip". If one side has integers and the other strings, they are compared
-        as text.
+        is left out too if `unknown` is "skip". If one side has integers and the other strings, they are
+        compared as text.
         """
         rows, mine = self._match(nodes, unknown)
         return rows, self._rows(mine)

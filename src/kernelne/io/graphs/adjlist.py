@@ -56,7 +56,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
     """Write a line for each node; an undirected edge is in the line of its first node."""
     ids = writable_ids(graph)
     refuse_ids(
-        ids, r"^$|[\s#\x00\x{FEFF}]", "is empty or contains white space, NUL or #, which .adjlist cannot store"
+        ids, r"^$|[\s#\x00\x{FEFF}]", "is empty or contains white space, NUL or #: .adjlist cannot store it"
     )
     names = ids.cast(pa.large_string())
     step = 1 << 16

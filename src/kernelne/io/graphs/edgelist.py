@@ -207,7 +207,7 @@ def _edge_layout(
 
 
 def _misplaced(fields: Sequence[sniff.Field], header: bool, directed: bool | None) -> str | None:
-    """Return a remedy if the column names say that the first two columns are not source and target; else None.
+    """Return a remedy if the header says that the first two columns are not source and target; else None.
 
     A common pair of names in later columns is a header even if `header` is false: no weight is named so.
     """
@@ -230,7 +230,7 @@ def _misplaced(fields: Sequence[sniff.Field], header: bool, directed: bool | Non
 def _node_layout(
     sample: Sequence[tuple[int, bytes]], separator: int | None, header: bool | None, edges: Layout | None
 ) -> Layout:
-    """Return the layout of a file of ids: the edges' separator unless each line has a tab, comma or semicolon."""
+    """Return the layout of a file of ids: as for edges unless every line has a tab, comma or semicolon."""
     if separator is None:
         marks = [
             mark for mark in b"\t,;" if sample and all(len(sniff.split(raw, mark)) > 1 for _, raw in sample)

@@ -38,8 +38,8 @@ def read_graph(
     blanks around a field are ignored. Fields are separated by tabs, commas or semicolons, and may then be
     quoted as in CSV, or else by whitespace.
 
-    The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat (the
-    variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md
+    The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat
+    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md
     describes what each of them stores. Text formats may be compressed, with .gz or .zst after the suffix.
 
     Node ids are integers if every id is an unquoted integer in canonical form that fits int64. Otherwise all
@@ -55,8 +55,8 @@ def read_graph(
         common pair of column names, or if they are not numbers where those below are; if in doubt it is read
         as an edge, with a warning.
     weighted: False ignores weights, True requires them, None reads them if the file has them.
-    nodes: node ids to put first, in this order, with or without edges; or the path of a file of ids: the first
-        field of each line; a header (unless header is False) is a name like `id` above integers.
+    nodes: node ids to put first, in this order, with or without edges; or the path of a file of ids, the
+        first field of each line; a header (unless header is False) is a name like `id` above integers.
     separator: the separator of an edge list, one character, or tab, comma, semicolon or space; None detects
         it from the first lines, " " is any run of blanks.
     drop_self_loops: leave out edges from a node to itself.

@@ -168,7 +168,7 @@ class _Handler:
             raise FileFormatError(self.path, "no <graph> in the file")
 
     def numbers(self) -> Any:
-        """Return weights (m,) float64, the default of the key or 1 for edges without one; None if none has one."""
+        """Return weights (m,) float64, the key's default or 1 where missing; None if no edge has a weight."""
         if self._default_weight is None and not any(text is not None for text in self.weights):
             return None
         default = "1" if self._default_weight is None else self._default_weight

@@ -34,7 +34,7 @@ _DIRECTED = "directed"
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Read a graph with nodes 0 … n - 1; a symmetric matrix is undirected unless file or options say otherwise."""
+    """Read nodes 0 … n - 1; a symmetric matrix is undirected unless the file or the options say otherwise."""
     matrix = read_matrix(path, "network")
     n, n_columns = matrix.shape
     if n != n_columns or not n:
@@ -66,7 +66,7 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 
 def read_groups(path: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return node rows and their classes from `group`: an indicator (n, K), or a class number for each node."""
+    """Return rows of nodes and their classes from `group`: an indicator (n, K), or a class number per node."""
     groups, network = read_matrix(path, "group"), variables(path).get("network")
     n = max(groups.shape) if network is None else network.shape[0]
     is_single = groups.shape in ((n, 1), (1, n))
@@ -100,7 +100,7 @@ def read_matrix(path: str, name: str) -> Any:
     """Return the variable `name` as a csc_array of float64 with validated indices."""
     there = variables(path)
     if name not in there:
-        raise FileFormatError(path, f"no variable {name!r} in the file; variables: {', '.join(there) or 'none'}")
+        raise FileFormatError(path, f"no variable {name!r}; the file has: {', '.join(there) or 'none'}")
     found = there[name]
     shape, kind = found.shape, found.kind
     if kind not in _KINDS or len(shape) != 2 or min(shape) < 0:

@@ -33,7 +33,7 @@ _MOST = 2**31 - 1  # rows
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Read a graph with nodes 0 … n - 1; `symmetric` is undirected, `general` directed unless options differ."""
+    """Read nodes 0 … n - 1; `symmetric` is undirected, `general` directed unless options say otherwise."""
     pattern, symmetric = _header(path)
     line, raw = next(text_lines.data_lines(path), (None, b""))
     try:
@@ -63,7 +63,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     if not symmetric and options.directed is False:
         kept = half(i, j, weights, n)
         if isinstance(kept, int):
-            told = "directed=False (--undirected) needs a symmetric matrix, but this entry has no mirror image"
+            told = "directed=False (--undirected) needs a symmetric matrix; this entry has no mirror image"
             raise _entry_error(path, line, kept, told)
         i, j, weights = i[kept], j[kept], None if weights is None else weights[kept]
         symmetric = True

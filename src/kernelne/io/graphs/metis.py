@@ -49,7 +49,7 @@ def read(path: str, options: Options) -> EdgeColumns:
         extra = head + int(np.searchsorted(rows, n))
         raise words.error(f"{n} nodes are declared, but there are more lines", extra)
     if n_lines < n:
-        told = f"{n} nodes are declared, but {n_lines} lines follow; a node without neighbours has a blank line"
+        told = f"{n} nodes are declared, but {n_lines} lines follow; a node without edges has a blank line"
         raise FileFormatError(path, told, line=words.line(0))
     firsts = np.searchsorted(rows, np.arange(n))
     place = np.arange(len(rows)) - firsts[rows]  # within a line
@@ -98,7 +98,10 @@ def write(graph: Graph, out: BinaryIO) -> None:
     loops = np.flatnonzero(sources == graph.neighbours)
     if len(loops):
         node = graph.nodes.tolist()[graph.neighbours[loops[0]]]
-        raise InputError(f"METIS files cannot store self-loops, node {node!r} has one: pass drop_self_loops=True on reading")
+        raise InputError(
+            f"METIS files cannot store self-loops, node {node!r} has one: remove them with drop_self_loops=True "
+            "(--drop-self-loops) when reading the graph"
+        )
     weights = graph.weights
     if weights is not None and (weights != np.floor(weights)).any():
         bad = weights[weights != np.floor(weights)][0]

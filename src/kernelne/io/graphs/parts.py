@@ -52,7 +52,7 @@ class Options:
 
 
 def check_declared(path: str, n_nodes: int, size: int, line: int | None) -> None:
-    """Raise FileFormatError if far more nodes are declared than the `size` (bytes or entries) makes plausible.
+    """Raise FileFormatError if far more nodes are declared than is plausible for `size`, in bytes or entries.
 
     Nodes without edges take no space in some formats; a few bytes must not allocate all memory.
     """

@@ -1,7 +1,7 @@
 """The graph file formats by suffix, each with a reader and a writer.
 
-A reader takes a path and options and returns `EdgeColumns`; a writer takes a graph and an open binary file. No
-reader trusts a declared number before comparing it with the data, and none executes code.
+A reader takes a path and options and returns `EdgeColumns`; a writer takes a graph and an open binary file.
+No reader trusts a declared number before comparing it with the data, and none executes code.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes
 
 
 def find_format(path: str | os.PathLike[str], name: str | None = None) -> tuple[GraphFormat, str | None]:
-    """Return the format of a file, by `name` (a suffix without its dot) or else its suffix, and compression."""
+    """Return the format of a file, by `name` (a suffix without its dot) or its suffix, and the compression."""
     file = Path(path).name.lower()
     compression = text_lines.compression_of(file)
     suffix = Path(Path(file).stem).suffix if compression else Path(file).suffix
@@ -88,5 +88,5 @@ def find_format(path: str | os.PathLike[str], name: str | None = None) -> tuple[
         known = f"{texts}, each also with .gz or .zst after it, and {others}"
         raise FileFormatError(path, f"unknown suffix: known suffixes are {known}; or pass format= (--format)")
     if compression and not found.is_text:
-        raise FileFormatError(path, f"{found.name} files are not read or written as .gz or .zst: unpack the file first")
+        raise FileFormatError(path, f"{found.name} files with .gz or .zst are not supported: unpack it first")
     return found, compression
