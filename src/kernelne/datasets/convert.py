@@ -30,7 +30,7 @@ LARGEST = 1 << 26
 
 
 def giant_component(path: Path) -> Texts:
-    """Convert SNAP edge lists: drop directions, keep the largest component, renumber ids in ascending order."""
+    """Convert SNAP edge lists: drop directions, keep the largest component, renumber ids in order."""
     adjacency = read_graph(path, weighted=False).to_scipy()
     _, component = connected_components(adjacency, directed=False)
     rows = np.flatnonzero(component == np.bincount(component).argmax())
@@ -44,7 +44,7 @@ def mat_groups(path: Path) -> Texts:
 
 
 def mat_memberships(path: Path) -> Texts:
-    """Convert MATLAB files with `network` and memberships `F`; the label is the first strongest membership."""
+    """Convert MATLAB files with `network` and memberships `F`; the label is the (first) strongest."""
     network, memberships = (read_matrix(str(path), name) for name in ("network", "F"))
     return _texts(network, _indicator(memberships.toarray().argmax(axis=1)))
 

@@ -70,7 +70,7 @@ def lfr(
     max_size: int = 100,
     seed: int = 0,
 ) -> tuple[Graph, Labels]:
-    """Generate a graph with communities by Lancichinetti, Fortunato and Radicchi (LFR, Phys. Rev. E 78, 2008).
+    """Generate communities after Lancichinetti, Fortunato and Radicchi (LFR, Phys. Rev. E 78, 2008).
 
     Degrees follow a power law of exponent tau1 with mean `degree` and maximum `max_degree`, sizes of
     communities one of exponent tau2 from `min_size` to `max_size`; each node has the share mu of its edges
@@ -250,7 +250,7 @@ def _wire(stubs: _Ints, group: _Ints, apart: _Ints, rng: np.random.Generator) ->
         one = np.flatnonzero(wrong)
         if not len(one):
             break
-        one = np.repeat(one, np.clip(len(pairs) // (2 * len(one)), 2, 100))  # more tries for each if there are few
+        one = np.repeat(one, np.clip(len(pairs) // (2 * len(one)), 2, 100))  # few: more tries each
         two = start[one] + (rng.random(len(one)) * count[one]).astype(np.int64)
         flip = rng.integers(2, size=len(one))
         first = np.column_stack([pairs[one, 0], pairs[two, flip]])

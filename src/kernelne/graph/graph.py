@@ -290,9 +290,7 @@ def as_graph(obj: Any) -> Graph:
     if isinstance(obj, Graph):
         return obj
     if isinstance(obj, str | os.PathLike):
-        raise InputError(
-            f"{os.fspath(obj)!r} is a path: read_graph(path) reads a file; expected {_ACCEPTED}"
-        )
+        raise InputError(f"{os.fspath(obj)!r} is a path: read_graph(path) reads a file; expected {_ACCEPTED}")
     if scipy.sparse.issparse(obj):
         return Graph.from_scipy(obj)
     if (read := reader_of(obj)) is not None:

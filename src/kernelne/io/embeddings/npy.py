@@ -55,7 +55,7 @@ def read_array_header(path: Path, stream: IO[bytes], size: int) -> tuple[np.dtyp
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         shape, _, dtype = read[version](stream)
     except Exception as error:  # a crafted header may raise anything, from TokenError to TypeError
-        raise FileFormatError(path, f"not a NumPy array: {type(error).__name__}") from error
+        raise FileFormatError(path, f"not an array in .npy format: {type(error).__name__}") from error
     if dtype.hasobject:
         raise FileFormatError(path, "contains Python objects (pickle), which are never loaded")
     if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != size - stream.tell():

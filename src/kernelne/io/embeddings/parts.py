@@ -100,7 +100,7 @@ def read_document(path: Path, text: str) -> dict[str, Any]:
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("version") != VERSION:
         version = document.get("version") if isinstance(document, dict) else None
-        raise FileFormatError(path, f"version {version!r} of the format is unknown, only {VERSION} is supported")
+        raise FileFormatError(path, f"version {version!r} of the format is unknown, {VERSION} is supported")
     return document
 
 

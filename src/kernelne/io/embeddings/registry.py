@@ -79,7 +79,7 @@ def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
     bad = next((node for node in nodes if refused and re.search(refused, node)), None)
     if bad is not None:
         raise InputError(
-            f"{suffix} cannot store the id {bad!r} (white space, or empty): use .safetensors, .parquet or .csv"
+            f"{suffix} cannot store the id {bad!r} (white space, or empty): use .safetensors, .parquet, .csv"
         )
     surrogate = next((node for node in nodes if re.search("[\ud800-\udfff]", node)), None)
     if surrogate is not None:

@@ -173,7 +173,7 @@ def _weights(lists: Lists) -> Any:
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Write GML; string ids become labels, with characters other than printable ASCII as &#N;."""
+    """Write GML; string ids become labels, with all but printable ASCII as &#N;; integers become ids."""
     ids = writable_ids(graph)
     integers = pa.types.is_integer(ids.type)
     numbers = ids.cast(pa.large_string()) if integers else as_text(np.arange(graph.n_nodes))

@@ -66,7 +66,7 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 
 def read_groups(path: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return rows of nodes and their classes from `group`: an indicator (n, K), or a class number per node."""
+    """Return rows of nodes and their classes from `group`: an indicator (n, K), or one class per node."""
     groups, network = read_matrix(path, "group"), variables(path).get("network")
     n = max(groups.shape) if network is None else network.shape[0]
     is_single = groups.shape in ((n, 1), (1, n))

@@ -99,8 +99,8 @@ def write(graph: Graph, out: BinaryIO) -> None:
     if len(loops):
         node = graph.nodes.tolist()[graph.neighbours[loops[0]]]
         raise InputError(
-            f"METIS files cannot store self-loops, node {node!r} has one: remove them with drop_self_loops=True "
-            "(--drop-self-loops) when reading the graph"
+            f"METIS files cannot store self-loops, node {node!r} has one: remove them with "
+            "drop_self_loops=True (--drop-self-loops) when reading the graph"
         )
     weights = graph.weights
     if weights is not None and (weights != np.floor(weights)).any():

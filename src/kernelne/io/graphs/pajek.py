@@ -168,7 +168,7 @@ def _lists(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], None]:
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Write Pajek; string ids are quoted, with characters other than printable ASCII as &#N;; integers are not."""
+    """Write Pajek; string ids are quoted, with all but printable ASCII as &#N;; integers are not."""
     ids = writable_ids(graph)
     labels = ids.cast(pa.large_string()) if pa.types.is_integer(ids.type) else join('"', escape(ids), '"')
     out.write(f"*Vertices {graph.n_nodes}\n".encode())

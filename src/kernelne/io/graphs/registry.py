@@ -73,7 +73,7 @@ _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes
 
 
 def find_format(path: str | os.PathLike[str], name: str | None = None) -> tuple[GraphFormat, str | None]:
-    """Return the format of a file, by `name` (a suffix without its dot) or its suffix, and the compression."""
+    """Return the format of a file, by `name` (a suffix without dot) or its suffix, and its compression."""
     file = Path(path).name.lower()
     compression = text_lines.compression_of(file)
     suffix = Path(Path(file).stem).suffix if compression else Path(file).suffix
