@@ -97,7 +97,7 @@ def test_options_say_how_to_read(kernelne, folder):
     )
     assert not read_graph(folder / "h.net").directed
     result = kernelne("convert", "odd.data", "out.net", "--format", "xlsx", cwd=folder)
-    assert_refused(result, folder, "--format='xlsx'", "known are txt")
+    assert_refused(result, folder, "--format='xlsx'", "known formats are txt")
     result = kernelne("convert", "odd.data", "out.net", cwd=folder)
     assert_refused(result, folder, "odd.data", "unknown suffix", "--format")
     result = kernelne("convert", "g.gml", "out.net", "--separator", ",", cwd=folder)
@@ -116,7 +116,7 @@ def test_refusals(kernelne, folder, named):
         assert_refused(kernelne("convert", *args, cwd=folder), folder, word)
     (folder / "there.gml").write_text("old")
     result = kernelne("convert", "graph.graphml", "there.gml", cwd=folder)
-    assert_refused(result, folder, "exists already", "--overwrite")
+    assert_refused(result, folder, "already exists", "--overwrite")
     assert (folder / "there.gml").read_text() == "old"
     assert kernelne("convert", "graph.graphml", "there.gml", "--overwrite", cwd=folder).returncode == 0
     (folder / "bad.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 9\n")
@@ -204,4 +204,4 @@ def test_a_pipe(folder):
 def test_what_a_format_cannot_hold_is_refused(kernelne, tmp_path):
     (tmp_path / "loop.edges").write_text("1 2\n2 2\n")
     result = kernelne("convert", "loop.edges", "out.metis", "--lossy", "--quiet", cwd=tmp_path)
-    assert_refused(result, tmp_path, "no self-loops, node 2")
+    assert_refused(result, tmp_path, "cannot store self-loops, node 2")

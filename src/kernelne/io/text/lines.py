@@ -1,4 +1,4 @@
-"""Text files as lines: decompressed piece by piece, checked to be UTF-8."""
+"""Read text files line by line: decompressed in pieces, checked to be UTF-8."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kernelne.errors import FileFormatError
 from kernelne.io.files import check_compressed, check_input, compression_by_name, refuse_other_kinds
 
 MAX_LINE = 1 << 20  # bytes
-BUFFER = 2 * MAX_LINE  # a line of the longest length always fits
+BUFFER = 2 * MAX_LINE  # a line of the maximum length always fits
 
-#: Memory that reading a whole file takes at the least, in sizes of its text; 7 (GraphML) to 15 (METIS) were
-#: measured. A piece is what is unpacked between two looks at how much there is.
+#: Memory needed at least to read a whole file, as a multiple of its size; 7 (GraphML) to 15 (METIS) were
+#: measured. A piece is the number of bytes unpacked between two checks of the size.
 _HELD, _PIECE = 6, 1 << 24
 
 
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
-    """Whole lines of the decompressed file as (buffer, start, stop); the buffer is reused."""
+    """Yield whole lines of the decompressed file as (buffer, start, stop); the buffer is reused."""
     check_input(path)
     storage = bytearray(BUFFER + 1)
     buffer, view = np.frombuffer(storage, np.uint8), memoryview(storage)
@@ -47,7 +47,7 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
             if size and filled < BUFFER:
                 continue
             stop = storage.rfind(b"\n", 0, filled) + 1
-            if size == 0 or stop == 0:  # the end of the file, or a line so long that `scan` will refuse it
+            if size == 0 or stop == 0:  # the end of the file, or a line too long, which `scan` rejects
                 if filled > stop:
                     storage[filled] = ord("\n")
                     filled += 1
@@ -65,9 +65,9 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
 
 
 def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.uint8]:
-    """The whole decompressed file, for formats that are no lists of lines; `xml`: markup is expected.
+    """Read the whole decompressed file, for formats not read line by line; `xml`: the file may be XML.
 
-    FileFormatError where it would not fit in memory: a small file may unpack to any size.
+    Raises FileFormatError if it would not fit in memory: a small file may unpack to any size.
     """
     size, available = check_input(path), available_bytes()
     most = None if available is None else available // _HELD
@@ -96,13 +96,13 @@ def _too_large(path: str | os.PathLike[str], most: int, compression: str | None)
     text = "the file" if compression is None else "the file, unpacked,"
     return FileFormatError(
         path,
-        f"{text} is larger than {most / 2**30:.2f} GiB: reading takes {_HELD} times as much memory or more, "
+        f"{text} is larger than {most / 2**30:.2f} GiB: reading needs at least {_HELD} times as much memory, "
         f"and {_HELD * most / 2**30:.2f} GiB are free; write it as an edge list, which is read in pieces",
     )
 
 
 def read_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
-    """The whole decompressed file if it is UTF-8, its mark of bytes (BOM) blanked; at least one byte."""
+    """Read the whole decompressed UTF-8 file, with the BOM replaced by blanks; it must not be empty."""
     data = read_bytes(path)
     if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8:
         data[: len(BOM_UTF8)] = ord(" ")
@@ -115,7 +115,7 @@ def read_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
 def check_utf8(
     path: str | os.PathLike[str], buffer: NDArray[np.uint8], start: int, stop: int, line: int
 ) -> None:
-    """Raise if the lines after line number `line` are not UTF-8, or hold NUL."""
+    """Raise FileFormatError if the lines after line number `line` are not UTF-8, or contain NUL."""
     part = buffer[start:stop]
     if part.min() > 0 and part.max() < 128:
         return
@@ -131,18 +131,18 @@ def check_utf8(
 
 
 def shown_at(buffer: NDArray[np.uint8], position: int) -> str:
-    """The line that holds `position`; the start of it if it is long."""
+    """Return the line at `position`, truncated if it is long."""
     begin = bytes(buffer[max(0, position - 200) : position]).rfind(b"\n") + 1 + max(0, position - 200)
     return shown(bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r"))
 
 
 def shown(raw: bytes) -> str:
-    """A line to show in a message; the start of it if it is long."""
+    """Return a line as text for a message, truncated if it is long."""
     return raw[:400].decode("utf-8", "backslashreplace")
 
 
 def data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of the lines that are neither blank nor comments: slow, for a few of them."""
+    """Yield number and bytes of the lines that are neither blank nor comments; slow, meant for few lines."""
     line = 0
     for buffer, start, stop in read_chunks(path):
         check_utf8(path, buffer, start, stop, line)
