@@ -1,6 +1,6 @@
 """kernelne: node embeddings by kernel factorisation of random walks.
 
-Names are loaded when first used, so that `import kernelne` is quick and reading a file needs no compiler.
+Names are imported on first use, so that `import kernelne` is fast and reading a file needs no compiler.
 """
 
 from __future__ import annotations
