@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kernelne.evaluation.links import score_links
     from kernelne.graph import Graph
     from kernelne.graph.communities import louvain
-    from kernelne.io.graphs.files import read_graph, write_graph
+    from kernelne.io.graphs.read_write import read_graph, write_graph
     from kernelne.io.labels import Labels, read_labels
     from kernelne.links.predictor import LinkPredictor
     from kernelne.tuning import tune_embedding

@@ -45,7 +45,7 @@ def test_a_graph_goes_round(kernelne, named, tmp_path):
 
 
 def test_a_direction_that_the_file_does_not_tell_is_told(kernelne, tmp_path):
-    note = "note: the file does not tell that its edges are directed: read it with --directed"
+    note = "note: the format does not store the direction of edges: read the file with --directed"
     for directed in (True, False):
         graph = Graph.from_edges([0, 1], [1, 2], directed=directed)
         write_graph(graph, tmp_path / "in.gml", overwrite=True)
@@ -76,7 +76,8 @@ def test_what_would_be_lost_is_refused_unless_told(kernelne, named, tmp_path):
     assert result.returncode == 0
     assert "warning: 1 nodes without edges are left out of out.tsv" in result.stderr
     assert (
-        "note: the file does not tell that its edges are directed: read it with --directed" in result.stderr
+        "note: the format does not store the direction of edges: read the file with --directed"
+        in result.stderr
     )
     back = read_graph(tmp_path / "out.tsv", directed=True, nodes=named.nodes)
     assert back.fingerprint == named.fingerprint
@@ -96,7 +97,7 @@ def test_options_say_how_to_read(kernelne, folder):
     )
     assert not read_graph(folder / "h.net").directed
     result = kernelne("convert", "odd.data", "out.net", "--format", "xlsx", cwd=folder)
-    assert_refused(result, folder, "--format='xlsx'", "known are txt")
+    assert_refused(result, folder, "--format='xlsx'", "known formats are txt")
     result = kernelne("convert", "odd.data", "out.net", cwd=folder)
     assert_refused(result, folder, "odd.data", "unknown suffix", "--format")
     result = kernelne("convert", "g.gml", "out.net", "--separator", ",", cwd=folder)
@@ -115,7 +116,7 @@ def test_refusals(kernelne, folder, named):
         assert_refused(kernelne("convert", *args, cwd=folder), folder, word)
     (folder / "there.gml").write_text("old")
     result = kernelne("convert", "graph.graphml", "there.gml", cwd=folder)
-    assert_refused(result, folder, "exists already", "--overwrite")
+    assert_refused(result, folder, "already exists", "--overwrite")
     assert (folder / "there.gml").read_text() == "old"
     assert kernelne("convert", "graph.graphml", "there.gml", "--overwrite", cwd=folder).returncode == 0
     (folder / "bad.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 9\n")
@@ -203,4 +204,4 @@ def test_a_pipe(folder):
 def test_what_a_format_cannot_hold_is_refused(kernelne, tmp_path):
     (tmp_path / "loop.edges").write_text("1 2\n2 2\n")
     result = kernelne("convert", "loop.edges", "out.metis", "--lossy", "--quiet", cwd=tmp_path)
-    assert_refused(result, tmp_path, "no self-loops, node 2")
+    assert_refused(result, tmp_path, "cannot store self-loops, node 2")

@@ -43,7 +43,7 @@ def test_list(kernelne, tmp_path):
 
 def test_path_of_what_is_not_here(kernelne, tmp_path):
     for name, words in (
-        ("citeseer", ["citeseer is not here", "kernelne datasets fetch citeseer"]),
+        ("citeseer", ["citeseer has not been fetched", "kernelne datasets fetch citeseer"]),
         ("karate", ["karate", "no file"]),
         ("citesser", ["did you mean citeseer"]),
     ):
@@ -71,7 +71,7 @@ def test_path_and_fetch_print_the_path(kernelne, tmp_path, monkeypatch):
 def test_fetch_that_cannot_be(kernelne, tmp_path):
     for args, words in (
         (["karate"], ["no file"]),
-        (["none"], ["known are"]),
+        (["none"], ["known datasets are"]),
         (["cora"], ["cora cannot be fetched", "kernelne datasets fetch cora --source FILE"]),
         (["cora", "--source", "none.gml"], ["none.gml"]),
     ):

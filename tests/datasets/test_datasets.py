@@ -78,11 +78,11 @@ def test_the_list_tells_what_would_be_loaded():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cara", r"dataset='cara': did you mean cora or karate\? known are citeseer, cora"),
+        ("cara", r"dataset='cara': did you mean cora or karate\? known datasets are citeseer, cora"),
         ("Citeseer", "did you mean citeseer"),
         ("erdos_reny", "did you mean erdos_renyi"),
-        ("qqq", "dataset='qqq': known are"),
-        ("", "known are"),
+        ("qqq", "dataset='qqq': known datasets are"),
+        ("", "known datasets are"),
     ],
 )
 def test_unknown_names(use, name, message):

@@ -217,7 +217,7 @@ def test_a_graph_is_loaded_with_and_without_self_loops(site, monkeypatch):
 
 
 def test_what_is_kept_is_not_fetched_again(site, toy, cache):
-    with pytest.raises(InputError, match=r"toy is not here: fetch_dataset\('toy'\)"):
+    with pytest.raises(InputError, match=r"toy has not been fetched: use fetch_dataset\('toy'\)"):
         dataset_path(toy)
     assert next(i.where for i in list_datasets() if i.name == toy) == "to fetch"
     load_dataset(toy)
@@ -392,7 +392,7 @@ def test_interrupted_while_writing(site, toy, cache, monkeypatch):
 def test_the_cache_cannot_be_written(toy, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(fetch.CACHE, str(tmp_path / "file" / "cache"))
-    with pytest.raises(OutputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot be created"):
         fetch_dataset(toy)
 
 

@@ -268,7 +268,7 @@ def test_refusals(groups, tmp_path):
         write_explorer(embedding.vectors, path, graph=few)
     with pytest.raises(UnknownNodeError, match=r"1 of 2 labelled nodes are unknown here, the first is 'z'"):
         write_explorer(embedding, path, Labels.from_values(["n1", "z"], [0, 1]))
-    with pytest.raises(InputError, match=r"values: shape \(3,\) for 40 nodes"):
+    with pytest.raises(InputError, match=r"values has shape \(3,\) for 40 nodes"):
         write_explorer(embedding, path, [1, 2, 3])
     with pytest.raises(ParameterError, match="layout='mds'"):
         write_explorer(embedding, path, layout="mds")
@@ -282,7 +282,7 @@ def test_refusals(groups, tmp_path):
         write_explorer(embedding, tmp_path / "none" / "out.html")
     assert list(tmp_path.iterdir()) == []
     path.write_text("precious")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         write_explorer(embedding, path)
     assert path.read_text() == "precious"
 

@@ -107,7 +107,8 @@ for directed in (False, True):
         expected = Graph.from_edges(["a b", "c", "d"], ["é", "é", "d"], weights, g.vs["name"], directed)
         assert as_graph(g).fingerprint == expected.fingerprint
 for name, values, message in (
-    ("name", ["a", "a", "b", "c"], "'a' comes more than once"), ("weight", [1, None, 2], "None, not a number")
+    ("name", ["a", "a", "b", "c"], "'a' appears more than once"),
+    ("weight", [1, None, 2], "None, not a number")
 ):
     (g.vs if name == "name" else g.es)[name] = values
     try:
@@ -155,7 +156,7 @@ graph = as_graph(data)
 assert graph.directed and graph.n_nodes == 5 and graph.n_edges == 5
 assert as_graph(Data(edge_index=both[:, :1], num_nodes=2)).directed
 for bad, message in (
-    (Data(edge_index=both, num_nodes=3), "outside of 0"),
+    (Data(edge_index=both, num_nodes=3), "outside 0"),
     (Data(x=torch.zeros(2, 1)), "no edges"),
     (HeteroData(), "to_homogeneous"),
 ):
@@ -250,10 +251,10 @@ def test_networkx_attributes_that_may_be_weights():
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ({"a": [1]}, {}, "two columns or more"),
+        ({"a": [1]}, {}, "at least two columns"),
         ({"a": [1], "b": [2]}, {"source": "a"}, "both columns"),
-        ({"a": [1], "b": [2]}, {"source": "a", "target": "z"}, "'z' is not there: there are 'a', 'b'"),
-        ({"a": [1], "b": [2]}, {"weight": "z"}, "'z' is not there"),
+        ({"a": [1], "b": [2]}, {"source": "a", "target": "z"}, "'z' does not exist; columns: 'a', 'b'"),
+        ({"a": [1], "b": [2]}, {"weight": "z"}, "'z' does not exist"),
         (
             {"a": [1], "b": [2], "c": ["x"]},
             {},
@@ -278,17 +279,17 @@ def test_missing_ids_and_repeated_columns_are_refused():
             with pytest.raises(InputError, match=r"an id is missing|not double|all ints or all strs"):
                 as_graph(make({"source": ids, "target": ids}))
     frame = pd.DataFrame([[1, 2]], columns=["source", "source"])
-    with pytest.raises(InputError, match="'source' comes more than once"):
+    with pytest.raises(InputError, match="'source' appears more than once"):
         as_graph(frame)
     for column in (pa.chunked_array([[1, 2]]), pl.Series([1, 2])):
-        with pytest.raises(InputError, match="not a table of columns"):
+        with pytest.raises(InputError, match="as a table"):
             as_graph(column)
 
 
 def test_an_adjacency_matrix_in_a_frame_is_no_list_of_edges():
     g = nx.path_graph(["a", "b", "c", "d"])
     for made in (nx.to_pandas_adjacency(g), nx.to_pandas_adjacency(nx.path_graph(5), dtype=int)):
-        with pytest.raises(InputError, match="as those of an adjacency matrix: pass"):
+        with pytest.raises(InputError, match="like an adjacency matrix: pass"):
             as_graph(made)
         assert Graph.from_scipy(made.to_numpy(), nodes=made.columns).n_edges == len(made) - 1
     assert as_graph(pd.DataFrame([[0, 1], [1, 2]])).n_edges == 2

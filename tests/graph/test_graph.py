@@ -165,9 +165,9 @@ def test_sums_of_weights_are_made_in_float64():
         (([], []), "the graph has no nodes"),
         (([1], [1, 2]), "differ in length: 1 and 2"),
         (([1], [2], [1, 2]), "weights has 2 values for 1 edges"),
-        (([1], [2], None, [3, 4, 3]), "the id 3 comes more than once"),
-        (([10**12], [2], None, [3, 4, 3]), "the id 3 comes more than once"),
-        ((["a"], ["b"], None, ["c", "c"]), "the id 'c' comes more than once"),
+        (([1], [2], None, [3, 4, 3]), "the id 3 appears more than once"),
+        (([10**12], [2], None, [3, 4, 3]), "the id 3 appears more than once"),
+        ((["a"], ["b"], None, ["c", "c"]), "the id 'c' appears more than once"),
         (([1], ["2"]), "sources are int, targets are str.*convert"),
         (([1], [2], None, ["a"]), "nodes are str, sources are int"),
         (([1, "a"], [1, 2]), "sources: ids must be all ints or all strs"),
@@ -187,8 +187,8 @@ def test_sums_of_weights_are_made_in_float64():
         (([1, 1], [2, 2], [np.inf, 1]), r"weights\[0\] is inf"),
         (([1, 1], [2, 2], [1, -0.5]), r"weights\[1\] is -0.5"),
         (([1, 1], [2, 2], ["1", "2"]), "weights must be a list or array of numbers"),
-        (([1, 1], [2, 2], [3e38, 3e38]), r"edge \(1, 2\): its weight 6e\+38 is outside float32"),
-        (([1], [2], [1e-60]), r"edge \(1, 2\): its weight 1e-60 is outside float32"),
+        (([1, 1], [2, 2], [3e38, 3e38]), r"edge \(1, 2\): its weight 6e\+38 is outside the range of float32"),
+        (([1], [2], [1e-60]), r"edge \(1, 2\): its weight 1e-60 is outside the range of float32"),
     ],
 )
 def test_bad_edges_are_refused(arguments, message):
@@ -197,7 +197,7 @@ def test_bad_edges_are_refused(arguments, message):
 
 
 def test_zero_weights_drop_the_edge_and_keep_its_nodes():
-    with pytest.warns(UserWarning, match="edges of weight zero dropped: 2; their end nodes stay") as caught:
+    with pytest.warns(UserWarning, match="edges of weight zero dropped: 2; their nodes are kept") as caught:
         graph = Graph.from_edges([1, 2, 3], [2, 3, 3], [0, 5, -0.0])
     assert caught[0].filename == __file__
     assert rows_of(graph) == {1: {}, 2: {3: 5}, 3: {2: 5}}
@@ -324,9 +324,9 @@ def test_from_scipy_adds_duplicates_and_reads_bool_and_int():
         (np.array([[0, np.nan], [0, 0]]), {}, r"entry \(0, 1\) is nan"),
         (np.array([[0, 0], [-2, 0]]), {}, r"entry \(1, 0\) is -2"),
         (np.array([[0, 1j], [1j, 0]]), {}, "real numbers, not complex128"),
-        (np.eye(2) * 1e300, {}, "outside float32"),
+        (np.eye(2) * 1e300, {}, "outside the range of float32"),
         (np.eye(2), {"nodes": [1]}, "nodes has 1 ids for a matrix of 2 rows"),
-        (np.eye(2), {"nodes": [1, 1]}, "the id 1 comes more than once"),
+        (np.eye(2), {"nodes": [1, 1]}, "the id 1 appears more than once"),
         (np.zeros((0, 0)), {}, "the graph has no nodes"),
     ],
 )
@@ -405,23 +405,23 @@ def test_as_graph_takes_what_it_says():
     ("obj", "message"),
     [
         ("edges.txt", "'edges.txt' is a path: read_graph"),
-        (np.eye(4), r"ndarray of shape \(4, 4\): accepted is a Graph, a SciPy sparse matrix"),
+        (np.eye(4), r"ndarray of shape \(4, 4\): expected a Graph, a SciPy sparse matrix"),
         (np.eye(4), r"adjacency matrix, pass scipy.sparse.csr_array\(array\)$"),
         (np.eye(4, dtype=bool), r"adjacency matrix, pass scipy.sparse.csr_array\(array\)$"),
         (
             np.ones((3, 3), bool) ^ np.eye(3, dtype=bool),
-            r"bools of shape \(3, 3\) .* adjacency matrix, scipy.sparse.csr_array\(array\)",
+            r"bool array of shape \(3, 3\) .* adjacency matrix, scipy.sparse.csr_array\(array\)",
         ),
-        (np.eye(3, dtype=bool), r"bools of shape \(3, 3\) .* adjacency matrix"),
-        (np.eye(2, dtype=bool), r"bools of shape \(2, 2\) .* adjacency matrix"),
-        (np.ones((5, 2), bool), r"bools of shape \(5, 2\) holds no node ids: give edges as ids"),
+        (np.eye(3, dtype=bool), r"bool array of shape \(3, 3\) .* adjacency matrix"),
+        (np.eye(2, dtype=bool), r"bool array of shape \(2, 2\) .* adjacency matrix"),
+        (np.ones((5, 2), bool), r"bool array of shape \(5, 2\) contains no node ids: give edges as ids"),
         (np.array([[0.5, 1, 1]]), "must be whole numbers"),
         (np.array([[np.nan, 1, 1]]), "must be whole numbers"),
         (np.array([[1.0, 2.0]]), "not double"),
-        ([(1, 2), (1, 2, 3)], "cannot make a graph of a list"),
-        ([1, 2], "cannot make a graph of a list"),
+        ([(1, 2), (1, 2, 3)], "cannot make a graph from a list"),
+        ([1, 2], "cannot make a graph from a list"),
         ([], "no nodes"),
-        (None, "cannot make a graph of a NoneType"),
+        (None, "cannot make a graph from a NoneType"),
     ],
 )
 def test_as_graph_refuses_the_rest(obj, message):
@@ -433,7 +433,7 @@ def test_as_graph_refuses_the_rest(obj, message):
 def test_a_small_symmetric_array_is_ambiguous():
     path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     for array in (path, path.astype(np.uint8), path.astype(object), np.matrix(path), path.tolist()):
-        with pytest.raises(InputError, match=r"three weighted edges or a matrix"):
+        with pytest.raises(InputError, match=r"three weighted edges or the matrix"):
             as_graph(array)
     assert as_graph(np.array([[0, 1, 5], [1, 2, 6], [2, 0, 7]])).n_edges == 3
 

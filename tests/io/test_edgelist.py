@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph import Graph
-from kernelne.io.graphs.files import read_graph, write_graph
+from kernelne.io.graphs.read_write import read_graph, write_graph
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import tokens
 
@@ -119,7 +119,7 @@ def test_too_many_columns_name_a_way_out(read):
     }.items():
         for last in {",": ("5", "binds to"), " ": ("5",)}.get(mark, ("5", "0,5")):
             line = mark.join(["a", "b", "x", last])
-            message = f"expected 2 or 3 fields .*keep the two or three wanted.*: {re.escape(command)} .found"
+            message = f"expected 2 or 3 fields .*select the columns to keep.*: {re.escape(command)} .found"
             fails(read, f"{line}\n{line}\n", message, 1, line)
     fails(read, "a|b|x|5\n", r"cut -d'\|' -f1,2,4", 1, "a|b|x|5", separator="|")
 
@@ -234,11 +234,11 @@ def test_headers_are_found(read, content, n_edges):
         (",source,target\n0,5,6\n1,6,7\n", r"to_csv\(index=False\)"),
         (",source,target\n0,a,b\n", r"to_csv\(index=False\)"),
         (",citing,cited\n0,5,6\n", r"to_csv\(index=False\)"),
-        ("weight,source,target\n1,5,6\n2,6,7\n", "change their order, or pass Graph.from_table"),
-        ("weight,source,target\n1.5,a,b\n", "change their order"),
-        ("Weight,left,right\n1,5,6\n", "change their order"),
-        ("source,weight,target\n5,1,6\n", "change their order"),
-        ("TARGET\tn\tSource\n5\t1\t6\n", "change their order"),
+        ("weight,source,target\n1,5,6\n2,6,7\n", "reorder the columns, or use Graph.from_table"),
+        ("weight,source,target\n1.5,a,b\n", "reorder the columns"),
+        ("Weight,left,right\n1,5,6\n", "reorder the columns"),
+        ("source,weight,target\n5,1,6\n", "reorder the columns"),
+        ("TARGET\tn\tSource\n5\t1\t6\n", "reorder the columns"),
     ],
 )
 def test_columns_whose_names_say_otherwise_are_not_read_by_place(read, content, remedy):
@@ -251,7 +251,7 @@ def test_columns_whose_names_say_otherwise_are_not_read_by_place(read, content, 
 def test_a_target_before_its_source(read):
     content = "target,source\n5,6\n"
     assert read(content).n_edges == 1  # without directions it is the same
-    fails(read, content, "change their order.*--no-header", 1, "target,source", directed=True)
+    fails(read, content, "reorder the columns.*--no-header", 1, "target,source", directed=True)
     assert read("v u\nb a\n", directed=True).nodes.tolist() == ["a", "b", "u", "v"]  # these are letters
 
 
@@ -259,7 +259,7 @@ def test_headers_can_be_forced(read):
     assert read("a b\nc d\n", header=True).nodes.tolist() == ["c", "d"]
     assert read("source target\n1 2\n", header=False).nodes.tolist() == ["1", "2", "source", "target"]
     fails(read, "a b w\nc d 1\n", "expected a weight", 1, "a b w", header=False)
-    fails(read, "source target\n", r"taken for a header, header=False \(--no-header\)", None)
+    fails(read, "source target\n", r"read as a header; header=False \(--no-header\)", None)
     assert read("source target\n", header=False).n_edges == 1
 
 
@@ -335,7 +335,7 @@ def test_weights(read):
         fails(
             read,
             f"1 2 3\n\n4 5 {bad}\n",
-            "expected a weight, a finite number not below zero",
+            "expected a weight, a finite number that is not negative",
             3,
             f"4 5 {bad}",
         )
@@ -371,12 +371,12 @@ def test_numbers_are_those_of_python(text):
 
 
 def test_ragged_lines(read):
-    fails(read, "# x\n1 2\n\n3\n", "expected 2 fields between blanks", 4, "3")
-    fails(read, "1,2\n3\n4,5\n", "expected 2 fields between commas", 2, "3")
-    fails(read, "1\t2\n3\t4\t5\n6\t7\n", "expected 2 fields between tabs", 2, "3\t4\t5")
-    fails(read, "1;2;3\n3;4\n5;6;7\n", "expected 3 fields between semicolons", 2, "3;4")
-    fails(read, "1 2 3 4\n", "expected 2 or 3 fields between blanks", 1, "1 2 3 4")
-    fails(read, "\n1,2,3,4\n", "expected 2 or 3 fields between commas", 2, "1,2,3,4")
+    fails(read, "# x\n1 2\n\n3\n", "expected 2 fields separated by whitespace", 4, "3")
+    fails(read, "1,2\n3\n4,5\n", "expected 2 fields separated by commas", 2, "3")
+    fails(read, "1\t2\n3\t4\t5\n6\t7\n", "expected 2 fields separated by tabs", 2, "3\t4\t5")
+    fails(read, "1;2;3\n3;4\n5;6;7\n", "expected 3 fields separated by semicolons", 2, "3;4")
+    fails(read, "1 2 3 4\n", "expected 2 or 3 fields separated by whitespace", 1, "1 2 3 4")
+    fails(read, "\n1,2,3,4\n", "expected 2 or 3 fields separated by commas", 2, "1,2,3,4")
     fails(read, "% c\n\n17\r\n", "expected 2 or 3 fields", 3, "17")
     fails(read, "a,b\n,c\n", "found an empty field", 2, ",c")
     fails(read, "a,b\n ,c\n", "found an empty field", 2, " ,c")
@@ -388,8 +388,8 @@ BAD = "1 2 1\n2 3\n2 3 0.5\n3 4 nan\n4 5 -1\nfoo bar baz\n6 7 8 9\n5 6 inf\n6 7 
 def test_bad_lines_are_left_out_if_asked(read, tmp_path):
     fails(read, BAD, "expected 3 fields", 2, "2 3")
     expected = re.escape(
-        f"{tmp_path / 'graph.txt'}: 6 lines left out, 2, 4, 5, …: expected 3 fields between blanks, "
-        "with a weight that is finite and not below zero"
+        f"{tmp_path / 'graph.txt'}: 6 lines left out, 2, 4, 5, …: expected 3 fields separated by whitespace, "
+        "with a weight that is finite and not negative"
     )
     with pytest.warns(UserWarning, match=f"^{expected}$") as caught:
         graph = read(BAD, skip_bad=True)
@@ -403,11 +403,11 @@ def test_bad_lines_are_left_out_if_asked(read, tmp_path):
 @pytest.mark.parametrize(
     ("content", "left_out", "nodes"),
     [
-        ("1 2\n3\n2 3\n", "1 line left out, 2: expected 2 fields between blanks", [1, 2, 3]),
+        ("1 2\n3\n2 3\n", "1 line left out, 2: expected 2 fields separated by whitespace", [1, 2, 3]),
         ("a b\nb c\nc d x\nd e f g\n", "2 lines left out, 3, 4: expected 2", ["a", "b", "c"]),
         (
             '1,2\n,3\n2,\n"2,3\n3,1\n',
-            "3 lines left out, 2, 3, 4: .* between commas",
+            "3 lines left out, 2, 3, 4: .* separated by commas",
             [1, 2, 3],
         ),
         ("source,target,weight\n# note\n1,2\n1,2,0.5\n", "1 line left out, 3: expected 3", [1, 2]),
@@ -436,7 +436,7 @@ def test_skipping_has_its_limits(read):
     fails(read, "1 2\n2\r3\n", "carriage return", 2, "2\r3", skip_bad=True)
     with pytest.warns(UserWarning, match="1 line left out, 1"):
         fails(read, "1 2 x\n", "no edges in the file", None, skip_bad=True, header=False)
-    with pytest.raises(ParameterError, match="skip_bad=True: leaves out lines of edge lists, not of GML"):
+    with pytest.raises(ParameterError, match="skip_bad=True: applies to edge lists, not to GML"):
         read("graph []", "g.gml", skip_bad=True)
 
 
@@ -534,13 +534,17 @@ def test_compressed_files(read, suffix, compress):
     for broken in (packed[: len(packed) // 2], packed[:-1], packed[:7], packed + b"garbage"):
         fails(read, broken, "corrupt or truncated", None, name=name)
     for other in (b"1 2\n3 4\n", b"1"):
-        fails(read, other, "is not a (gzip|zstd) file, in spite of its name", None, name=name)
+        fails(read, other, "is not a (gzip|zstd) file, despite its suffix", None, name=name)
 
 
 def test_paths(read, tmp_path):
     for name in ("graph.xlsx", "graph", "graph.gz", "graph.txt.bz2"):
         fails(
-            read, "1 2\n", r"unknown suffix: known are \.txt \.tsv \.csv \.edges \.edgelist", None, name=name
+            read,
+            "1 2\n",
+            r"unknown suffix: known suffixes are \.txt \.tsv \.csv \.edges \.edgelist",
+            None,
+            name=name,
         )
     for name in ("graph.TXT", "graph.edgelist", "graph.v2.csv"):
         assert read("1,2\n", name=name).n_edges == 1
@@ -578,7 +582,7 @@ def test_nodes_from_a_list(read):
     assert read("1 2\n", nodes=[]).nodes.tolist() == [1, 2]
     with pytest.raises(InputError, match="nodes are int, sources are str"):
         read("a b\n", nodes=[1])
-    with pytest.raises(InputError, match="comes more than once"):
+    with pytest.raises(InputError, match="appears more than once"):
         read("1 2\n", nodes=[1, 1])
 
 
@@ -602,7 +606,7 @@ def test_nodes_from_a_file(read, tmp_path):
     with pytest.raises(FileFormatError, match=r"bad\.txt:2: not UTF-8") as caught:
         read("1 2\n", nodes=nodes(b"1\n\xff\n", "bad.txt"))
     assert caught.value.line == 2
-    with pytest.raises(InputError, match="the id 3 comes more than once"):
+    with pytest.raises(InputError, match="the id 3 appears more than once"):
         read("1 2\n", nodes=nodes("3\n3\n"))
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         read("1 2\n", nodes="missing.txt")
@@ -659,7 +663,7 @@ def test_writing_in_blocks(tmp_path):
 def test_isolated_nodes_are_left_out_with_a_warning(tmp_path):
     graph = Graph.from_edges(["1"], ["2"], nodes=["x", "y", "2"], directed=True)
     with pytest.warns(
-        UserWarning, match=r"2 nodes without edges are left out.*nodes=\) \(--nodes\) brings them back"
+        UserWarning, match=r"2 nodes without edges are left out.*nodes=\) \(--nodes\) restores them"
     ):
         write_graph(graph, tmp_path / "g.txt")
     assert read_graph(tmp_path / "g.txt", directed=True).nodes.tolist() == ["1", "2"]
@@ -676,7 +680,7 @@ def test_write_graph_refuses(tmp_path):
     path = tmp_path / "g.txt"
     graph = Graph.from_edges([1], [2])
     path.write_text("old")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         write_graph(graph, path)
     assert path.read_text() == "old"
     write_graph(graph, path, overwrite=True)
@@ -684,7 +688,7 @@ def test_write_graph_refuses(tmp_path):
     with pytest.raises(FileFormatError, match="unknown suffix"):
         write_graph(graph, tmp_path / "g.xlsx")
     for odd in ("a\nb", "a\rb", "a\0b"):
-        with pytest.raises(InputError, match="holds a line end or NUL"):
+        with pytest.raises(InputError, match="contains a line break or NUL"):
             write_graph(Graph.from_edges(["a"], [odd]), tmp_path / "h.txt")
     nx = pytest.importorskip("networkx")
     with pytest.raises(InputError, match="all ints or all strs"):

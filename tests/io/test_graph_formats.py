@@ -26,7 +26,7 @@ from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ids import plain_integers
 from kernelne.io.graphs import mat5
-from kernelne.io.graphs.files import check_lossless, read_graph, write_graph
+from kernelne.io.graphs.read_write import check_lossless, read_graph, write_graph
 from kernelne.io.graphs.registry import FORMATS
 from kernelne.io.labels import read_labels
 from kernelne.io.text import lines as text_lines
@@ -56,6 +56,8 @@ def graphs(draw: Any, ids: Any, weight: Any = reals, **fixed: Any) -> Graph:
     """A graph with isolated nodes, self-loops and repeated edges, its nodes in some order or sorted."""
     nodes = draw(st.lists(ids, min_size=1, max_size=8, unique=True))
     pairs = draw(st.lists(st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)), max_size=14))
+    if not fixed.get("loops", True):
+        pairs = [(source, target) for source, target in pairs if source != target]
     weighted = fixed.get("weighted", draw(st.booleans()))
     weights = [draw(weight) for _ in pairs] if weighted and pairs else None
     sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
@@ -107,12 +109,10 @@ def test_adjacency_lists_come_back(graph):
 
 @pytest.mark.parametrize("suffix", MATRICES)
 @settings(deadline=None, max_examples=60)
-@given(graph=graphs(st.integers(0, 30), st.integers(2, 2**24)))
-def test_matrices_come_back(suffix, graph):
-    if suffix in (".metis", ".graph"):
-        assume(not graph.directed)
-        assume(not any(graph.to_scipy().diagonal()))
-    graph = numbered(graph)
+@given(data=st.data())
+def test_matrices_come_back(suffix, data):
+    fixed = {"directed": False, "loops": False} if suffix in (".metis", ".graph") else {}
+    graph = numbered(data.draw(graphs(st.integers(0, 30), st.integers(2, 2**24), **fixed)))
     assert there_and_back(graph, suffix).fingerprint == graph.fingerprint
 
 
@@ -241,19 +241,19 @@ def test_mat_as_the_field_ships_it(tmp_path):
     labels = read_labels(tmp_path / "single.mat")
     assert labels.classes.tolist() == [1, 3]
     assert labels.single.tolist() == [1, 0, 1]
-    with pytest.raises(ParameterError, match="header=True: says how to read text"):
+    with pytest.raises(ParameterError, match="header=True: applies to text files"):
         read_labels(tmp_path / "single.mat", header=True)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"A": np.eye(2)}, "no variable 'network' in it, there are: A"),
-        ({"network": np.ones((2, 3))}, r"should be square, its shape is \(2, 3\)"),
-        ({"network": "text"}, "should be a matrix of numbers, it is char"),
-        ({"network": {"a": 1}}, "should be a matrix of numbers, it is struct"),
-        ({"network": np.array([["a", "x"], [1, 2]], object)}, "should be a matrix of numbers, it is cell"),
-        ({"network": np.eye(2) * 1j}, "should hold real numbers"),
+        ({"A": np.eye(2)}, "no variable 'network'; the file has: A"),
+        ({"network": np.ones((2, 3))}, r"must be square, its shape is \(2, 3\)"),
+        ({"network": "text"}, "must be a numeric matrix, it is char"),
+        ({"network": {"a": 1}}, "must be a numeric matrix, it is struct"),
+        ({"network": np.array([["a", "x"], [1, 2]], object)}, "must be a numeric matrix, it is cell"),
+        ({"network": np.eye(2) * 1j}, "must contain real numbers"),
         ({"network": -np.eye(2)}, r"'network'\(1, 1\) is -1.0: weights must be finite"),
         ({"network": np.eye(2) * np.nan}, r"'network'\(1, 1\) is nan"),
         (
@@ -342,7 +342,7 @@ def test_a_small_mat_file_asks_for_little_memory(tmp_path):
     scipy.io.savemat(tmp_path / "zeros.mat", zeros, do_compression=True)
     tracemalloc.start()
     assert not read_graph(tmp_path / "bomb.mat").directed
-    with pytest.raises(FileFormatError, match=r"'group' is of shape \(2147483647, 1\), .* has 2 rows"):
+    with pytest.raises(FileFormatError, match=r"'group' has shape \(2147483647, 1\), .* has 2 rows"):
         read_labels(tmp_path / "bomb.mat")
     with pytest.raises(FileFormatError, match="2147483647 nodes are declared"):
         read_labels(tmp_path / "only.mat")
@@ -426,13 +426,13 @@ def test_damaged_mat_files_are_one_error(tmp_path):
     parts = [(6, "u4", [5, 1]), (5, "i4", [3, 3]), (1, "i1", list(b"network")), (5, "i4", [])]
     for starts in ([0, 0, 5 << 24, 0], [0, 1, 1, 1], [0, 0, 0, -1], [1, 1, 1, 1], [-1, 0, 0, 0]):
         (tmp_path / "g.mat").write_bytes(mat_file([*parts, (5, "i4", starts), (9, "f8", [])], "<"))
-        with pytest.raises(FileFormatError, match="columns of a sparse matrix that do not fit"):
+        with pytest.raises(FileFormatError, match="column pointers of a sparse matrix do not match"):
             read_graph(tmp_path / "g.mat")
     place = whole.index(np.array([4, 4], "<i4").tobytes())
     (tmp_path / "g.mat").write_bytes(
         whole[:place] + np.array([2**30] * 2, "<i4").tobytes() + whole[place + 8 :]
     )
-    with pytest.raises(FileFormatError, match="for which the file is too small"):
+    with pytest.raises(FileFormatError, match="the file is too small for it"):
         read_graph(tmp_path / "g.mat")
 
 
@@ -458,8 +458,8 @@ KLINGON = XML.replace("?>", " encoding='klingon'?>")
         ("metis", f"{'9' * 5000} 1\n", "numbers of nodes and edges", 1),
         ("net", "\n*Vertices 2000000000\n*Edges\n1 2\n", "2000000000 nodes are declared", 2),
         ("net", f"*Vertices 2\n{'9' * 5000}\n", "a vertex from 1 to 2", 2),
-        ("mtx", MTX + "2 2 2\n1 2\n", "2 entries are announced, there are 1", 2),
-        ("mtx", MTX + "2 2 1\n1 2\n2 1\n", "1 entries are announced, there are 2", 2),
+        ("mtx", MTX + "2 2 2\n1 2\n", "2 entries are declared, but there are 1", 2),
+        ("mtx", MTX + "2 2 1\n1 2\n2 1\n", "1 entries are declared, but there are 2", 2),
         ("mtx", MTX + "2 2 1\n% c\n1 3\n", "indices from 1 to 2", 4),
         ("mtx", MTX + "2 2 1\n0 1\n", "indices from 1 to 2", 3),
         ("mtx", MTX + "2 2 1\n1 x\n", "expected two indices", 3),
@@ -469,12 +469,12 @@ KLINGON = XML.replace("?>", " encoding='klingon'?>")
         ("metis", "% c\n", "numbers of nodes and edges", None),
         ("metis", "% c\n2 x\n", "numbers of nodes and edges", 2),
         ("metis", "2 1 7\n2\n1\n", "three digits", 1),
-        ("metis", "2 1\n2\n", "2 nodes are announced, 1 lines follow", 1),
-        ("metis", "% c\n2 1\n2\n1\n\n1\n", "after the last", 6),
+        ("metis", "2 1\n2\n", "2 nodes are declared, but 1 lines follow", 1),
+        ("metis", "% c\n2 1\n2\n1\n\n1\n", "but there are more lines", 6),
         ("metis", "2 1\n2\n3\n", "from 1 to 2", 3),
         ("metis", "2 1\n2\nx\n", "from 1 to 2", 3),
         ("metis", "3 1\n2\n1\n1\n", "node 1 is a neighbour of node 3, but not the other way", 4),
-        ("metis", "2 5\n2\n1\n", "5 edges are announced, there are 1", 1),
+        ("metis", "2 5\n2\n1\n", "5 edges are declared, but there are 1", 1),
         ("metis", "2 1 1\n2 3\n1\n", "pairs of a neighbour and a weight", 3),
         ("metis", "2 1 1\n2 3\n1 4\n", "not the other way with this weight", 2),
         ("metis", "2 1 10\n1 2\n\n", "1 weights of the node, .* found a blank line for node 2", 1),
@@ -486,7 +486,7 @@ KLINGON = XML.replace("?>", " encoding='klingon'?>")
         ("net", NET + NET, "a second", 4),
         ("net", '*Vertices 1\n2 "a"\n', "a vertex from 1 to 1", 2),
         ("net", '*Vertices 2\n1 "a\n', "a vertex from 1 to 2", 2),
-        ("net", "*Vertices 2\n1 a\n1 b\n", "comes twice", 3),
+        ("net", "*Vertices 2\n1 a\n1 b\n", "appears twice", 3),
         ("net", "*Vertices 2\n1 a\n2 a\n", "the same label", 1),
         ("net", NET + "*Edges\n% c\n1 3\n", "a vertex from 1 to 2", 6),
         ("net", NET + "*Edges\n1\n", "expected two vertices", 5),
@@ -494,14 +494,14 @@ KLINGON = XML.replace("?>", " encoding='klingon'?>")
         ("net", NET + "*Arcslist\n1 2 0\n", "a vertex from 1 to 2", 5),
         ("gml", "1", "expected a key", 1),
         ("gml", "node [ id 1 ]", "expected graph", 1),
-        ("gml", "graph [\n node [ id 1 ]\n", "cut short", 2),
+        ("gml", "graph [\n node [ id 1 ]\n", "truncated", 2),
         ("gml", "graph [\n node [ id ]\n]", "pairs of a key and a number", 2),
         ("gml", "graph [\n node [ id x ]\n]", "an integer .id", 2),
         ("gml", "graph [\n node [ label ] ]", "pairs", 2),
         ("gml", "graph [\n node [ id 1 label [ ] ] id ]", "a number, a string", 2),
         ("gml", 'graph [\n node [ id "1" ]\n]', "an integer 'id'", 2),
         ("gml", "graph [\n node [ label 1 ]\n]", "an integer 'id'", 2),
-        ("gml", "graph [ node [ id 1 ]\nnode [ id 1 ] ]", "a second node of the id 1", 2),
+        ("gml", "graph [ node [ id 1 ]\nnode [ id 1 ] ]", "a second node with the id 1", 2),
         ("gml", "graph [ node [ id 1 ]\nedge [ source 1 target 2 ] ]", "no node has the id 2", 2),
         ("gml", "graph [ node [ id 1 ]\nedge [ source 1 ] ]", "an integer 'target'", 2),
         ("gml", "graph [ node [ id 1 ]\nedge [ source 1 target 1 weight -2 ] ]", "expected a weight", 2),
@@ -663,7 +663,7 @@ def test_gml_in_its_variants(tmp_path):
     with pytest.raises(FileFormatError, match="expected a key"):
         read_graph(path)
     path.write_text('graph [ node [ id 1 label "x" ] node [ id 2 label "x" ] ]')
-    with pytest.warns(UserWarning, match='several nodes have the label "x": their ids are taken'):
+    with pytest.warns(UserWarning, match='several nodes have the label "x": the ids are used instead'):
         assert read_graph(path).nodes.tolist() == [1, 2]
     path.write_text("graph [ node [ id 0 label 10 ] node [ id 1 label 20 ] ]")
     assert read_graph(path).nodes.tolist() == [10, 20]
@@ -709,17 +709,17 @@ def test_what_a_format_cannot_hold_is_refused_unless_told(tmp_path):
     directed = Graph.from_edges([0], [1], directed=True)
     with pytest.raises(InputError, match="METIS files are undirected"):
         write_graph(directed, tmp_path / "h.metis")
-    with pytest.raises(InputError, match="no self-loops, node 1 has one"):
+    with pytest.raises(InputError, match="cannot store self-loops, node 1 has one"):
         write_graph(Graph.from_edges([0, 1], [1, 1]), tmp_path / "h.metis")
     with pytest.raises(InputError, match=r"integer weights, one is 0\.5"):
         write_graph(Graph.from_edges([0, 1], [1, 2], [1, 0.5]), tmp_path / "h.metis")
     for weight in (2.0**63, 1e30):
         with pytest.raises(InputError, match=r"weights below 2\*\*63, one is"):
             write_graph(Graph.from_edges([0, 1], [1, 2], [weight, 3]), tmp_path / "h.metis")
-    with pytest.raises(InputError, match=r"the id 'a\\x00' holds a character that XML cannot hold"):
+    with pytest.raises(InputError, match=r"the id 'a\\x00' contains a character that XML cannot represent"):
         write_graph(Graph.from_edges(["a\0"], ["b"]), tmp_path / "h.graphml")
     for bad in ("a b", "", "a#b"):
-        with pytest.raises(InputError, match=r"no \.adjlist can hold it"):
+        with pytest.raises(InputError, match=r"\.adjlist cannot store it"):
             write_graph(Graph.from_edges([bad], ["b"]), tmp_path / "h.adjlist")
     tuples = Graph.from_networkx(nx.Graph([((1, 2), 3)]))
     for suffix in (*WHOLE, *MATRICES, *SILENT):
@@ -742,7 +742,7 @@ def test_options_that_every_format_takes(tmp_path):
         with pytest.raises(InputError, match="mix ints and strs"):
             read_graph(path, nodes=[1])
         for name, value in {"header": True, "separator": ","}.items():
-            with pytest.raises(ParameterError, match=f"{name}=.*says how to read columns"):
+            with pytest.raises(ParameterError, match=f"{name}=.*applies to edge lists"):
                 read_graph(path, **{name: value})
 
 
@@ -753,10 +753,10 @@ def test_format_in_place_of_a_suffix(tmp_path):
     write_graph(graph, tmp_path / "x.gz", format="gml")
     assert gzip.decompress((tmp_path / "x.gz").read_bytes()).startswith(b"graph [")
     assert read_graph(tmp_path / "x.gz", format="gml").fingerprint == graph.fingerprint
-    with pytest.raises(ParameterError, match="format='xlsx': known are txt tsv csv"):
+    with pytest.raises(ParameterError, match="format='xlsx': known formats are txt tsv csv"):
         read_graph(tmp_path / "noname", format="xlsx")
     for name in ("g.parquet.gz", "g.mat.zst"):
-        with pytest.raises(FileFormatError, match="not compressed once more"):
+        with pytest.raises(FileFormatError, match=r"with \.gz or \.zst are not supported"):
             write_graph(graph, tmp_path / name)
 
 
@@ -773,7 +773,7 @@ def test_tables_of_others(tmp_path):
     with pytest.raises(FileFormatError, match="the column 'w'"):
         read_graph(tmp_path / "g.arrow")
     for bad, message in (
-        (pa.table({"a": [1]}), "two columns or more"),
+        (pa.table({"a": [1]}), "at least two columns"),
         (pa.table({"a": [1, None], "b": [1, 2]}), "an id is missing"),
         (pa.table({"a": [1.5], "b": [1]}), "ids must be ints or strs, not double"),
         (pa.table({"a": [1], "b": [1], "weight": pa.array([None], pa.float64())}), "a weight is missing"),

@@ -97,9 +97,9 @@ def test_header(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "found", "message"),
     [
-        ("1 a\n\n# c\n2\n", 4, "2", "a node and its labels between blanks, ',' between several"),
-        ("1 a\n2 b c\n", 2, "2 b c", "between blanks"),
-        ("1,a\n2,b,c\n", 2, "2,b,c", "';' between several labels"),
+        ("1 a\n\n# c\n2\n", 4, "2", "a node and its labels separated by whitespace, several labels by ','"),
+        ("1 a\n2 b c\n", 2, "2 b c", "separated by whitespace"),
+        ("1,a\n2,b,c\n", 2, "2,b,c", "several labels by ';'"),
         ("1,a\n,b\n", 2, ",b", "a field is empty"),
         ("1 a\n2 a,,b\n", 2, "2 a,,b", "a label before and after each ','"),
         ("node label\n1 a\n2 a,\n", 3, "2 a,", "a label before and after"),
@@ -124,7 +124,7 @@ def test_bad_lines_far_into_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "no labels"), ("# only\n\n", "no labels"), ("node label\n", "for a header")]
+    ("text", "message"), [("", "no labels"), ("# only\n\n", "no labels"), ("node label\n", "as a header")]
 )
 def test_no_labels(tmp_path, text, message):
     with pytest.raises(FileFormatError, match=message):
@@ -213,7 +213,7 @@ def test_labels_check_what_they_are_given():
         Labels([1], ["a"], np.ones((1, 1)))
     with pytest.raises(InputError, match="node 2 has no label"):
         Labels([1, 2], ["a"], np.array([[True], [False]]))
-    with pytest.raises(InputError, match="nodes: one comes more than once"):
+    with pytest.raises(InputError, match="nodes contains duplicates"):
         Labels([1, 1], ["a"], np.ones((2, 1), bool))
     labels = Labels([1, 2], ["a", "b"], np.eye(2, dtype=bool))
     with pytest.raises(ValueError, match="read-only"):

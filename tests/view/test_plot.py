@@ -57,7 +57,7 @@ def test_the_same_map_is_the_same_file(groups, tmp_path, suffix):
     first, second = (file.read_bytes() for file in files)
     assert first == second
     assert first.startswith({".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix])
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         plot_map(embedding, files[0], labels)
     plot_map(embedding, files[0], labels, dark=True, title="", overwrite=True)
     assert files[0].read_bytes() != first

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelne import baselines
 from kernelne._checks import check_count, check_seed, encode_labels
-from kernelne.comparison.child import LabelTask, LinkTask, Order, Scores, describe_estimator
+from kernelne.comparison.worker import LabelTask, LinkTask, Order, Scores, describe_estimator
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes
@@ -64,7 +64,7 @@ _MEASURES = {
 #: Ctrl-C reaches all processes of a terminal; only the parent process must act on it.
 _CHILD = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[1:]; "
-    "from kernelne.comparison.child import serve; serve()"
+    "from kernelne.comparison.worker import serve; serve()"
 )
 
 
@@ -265,7 +265,7 @@ def _prepare_labels(
 ) -> tuple[list[MethodResult], LabelTask]:
     """Return the task for labels of the graph's nodes, and the score of guessing the most frequent labels."""
     rows = np.arange(graph.n_nodes)
-    labels = by_id(labels)
+    labels = by_id(labels, graph.nodes)
     if isinstance(labels, Labels):
         rows, labels = labels.for_nodes(graph.nodes)
         if not len(rows):

@@ -1,4 +1,4 @@
-"""Graphs by name: the paper's, small ones that come along, and random ones made on the spot."""
+"""Load graphs by name: the paper's graphs, small built-in ones, and generated random ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelne.datasets import fetch, generate, small
+from kernelne.datasets import bundled, fetch, generate
 from kernelne.datasets.registry import REGISTRY
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph import Graph
@@ -21,7 +21,7 @@ __all__ = ["Dataset", "DatasetInfo", "dataset_path", "fetch_dataset", "list_data
 
 @dataclass(frozen=True)
 class Dataset:
-    """A graph, its labels if it has any, what it is, what to cite, and where it comes from."""
+    """A graph, its labels if it has any, a description, a citation, and its source."""
 
     name: str
     graph: Graph
@@ -33,7 +33,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """A name and what is behind it: numbers of nodes, edges and classes (None: as the parameters say).
+    """A dataset in the list: numbers of nodes, edges and classes (None: they depend on parameters).
 
     where: "data folder" (KERNELNE_DATA), "cache", "to fetch", "by hand", "built in" or "generated"
     """
@@ -48,7 +48,7 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class _Made:
-    """A graph that needs no file."""
+    """A built-in graph that needs no file."""
 
     make: Callable[[], tuple[Graph, Labels | None]]
     n_nodes: int
@@ -61,16 +61,16 @@ class _Made:
 
 _SMALL = {
     "karate": _Made(
-        small.karate, 34, 78, 2, "friends in a karate club, by whom they followed when it split",
+        bundled.karate, 34, 78, 2, "friends in a karate club, by whom they followed when it split",
         "Zachary, An Information Flow Model for Conflict and Fission, J. Anthropological Research 33, 1977",
         "the package",
     ),
     "lesmis": _Made(
-        small.lesmis, 77, 254, 0, "characters of Les Misérables, weighted by chapters together",
+        bundled.lesmis, 77, 254, 0, "characters of Les Misérables, weighted by chapters together",
         "Knuth, The Stanford GraphBase, 1993", "networkx.les_miserables_graph",
     ),
     "digits": _Made(
-        small.digits, 1797, 12340, 10, "images of handwritten digits, each linked to its ten nearest",
+        bundled.digits, 1797, 12340, 10, "images of handwritten digits, each linked to its ten nearest",
         "Alpaydin, Kaynak, Cascading Classifiers, Kybernetika 34, 1998", "sklearn.datasets.load_digits",
     ),
 }  # fmt: skip
@@ -88,11 +88,11 @@ _RANDOM = {
 
 
 def load_dataset(name: str, *, self_loops: bool = True) -> Dataset:
-    """A graph by its name, with its labels if it has any; `list_datasets` has the names.
+    """Load a graph by name, with its labels if it has any; `list_datasets` returns the names.
 
-    The paper's graphs are looked for in the folder KERNELNE_DATA, then in the cache (KERNELNE_CACHE or the
-    user's cache folder), then fetched; what does not have the right hash is never used. Four of them have
-    self-loops, which the paper keeps: `self_loops=False` leaves them out.
+    The paper's graphs are searched in the folder KERNELNE_DATA, then in the cache (KERNELNE_CACHE or the
+    user's cache folder), then fetched; a file with a wrong hash is never used. Four of them have self-loops,
+    which the paper keeps: `self_loops=False` leaves them out.
 
     Random graphs take parameters after their name, as `erdos_renyi:n=1000,p=0.01,seed=0`.
 
@@ -127,7 +127,7 @@ def load_dataset(name: str, *, self_loops: bool = True) -> Dataset:
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """All names, with the numbers `load_dataset` gives by default; files are not looked into."""
+    """Return all datasets, with the sizes `load_dataset` gives by default; files are not opened."""
     listed = []
     for name, entry in REGISTRY.items():
         found = fetch.find(name)
@@ -143,21 +143,21 @@ def list_datasets() -> list[DatasetInfo]:
 
 
 def dataset_path(name: str) -> Path:
-    """The file of edges (without self-loops) of one of the paper's graphs that is here, verified."""
+    """Return the local, verified edge file (without self-loops) of one of the paper's graphs."""
     _check_file(name)
     found = fetch.find(name)
     if found is None:
         raise InputError(
-            f"{name} is not here: fetch_dataset({name!r}) (kernelne datasets fetch {name}) gets it"
+            f"{name} has not been fetched: use fetch_dataset({name!r}) (kernelne datasets fetch {name})"
         )
     return _verified_edges(name, found[1])
 
 
 def fetch_dataset(name: str, *, source: str | os.PathLike[str] | None = None) -> Path:
-    """Have one of the paper's graphs here, fetched if it is not; the path of its file of edges.
+    """Fetch one of the paper's graphs unless it is present; returns the path of its edge file.
 
-    A damaged file in the cache is replaced. `source` is the original file if you have it already: it is
-    converted instead of fetched.
+    A damaged file in the cache is replaced. `source` is the path of the original file if you already have it:
+    it is converted, and nothing is downloaded.
     """
     _check_file(name)
     found = fetch.find(name) if source is None else None
@@ -181,11 +181,11 @@ def _check_known(name: str) -> None:
     if name not in known:
         close = difflib.get_close_matches(str(name).lower(), known, n=3)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise ParameterError("dataset", name, f"{hint}known are {', '.join(known)}")
+        raise ParameterError("dataset", name, f"{hint}known datasets are {', '.join(known)}")
 
 
 def _check_file(name: str) -> None:
     base = str(name).partition(":")[0]
     _check_known(base)
     if base not in REGISTRY or base != name:
-        raise ParameterError("dataset", name, f"has no file; those that have are {', '.join(REGISTRY)}")
+        raise ParameterError("dataset", name, f"has no file; datasets with files are {', '.join(REGISTRY)}")

@@ -1,7 +1,7 @@
-"""Original files of the paper's graphs → the texts of their canonical form (see `registry`).
+"""Convert the original files of the paper's graphs to the texts of their canonical form (see `registry`).
 
-A converter takes the path of the original and returns part → text. None of them checks much: the hash of the
-text decides.
+A converter takes the path of the original and returns part → text. It checks little, because the hash of the
+text is verified.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from kernelne.errors import FileFormatError
-from kernelne.io.graphs.files import read_graph
 from kernelne.io.graphs.gml import Lists
 from kernelne.io.graphs.mat import read_matrix
+from kernelne.io.graphs.read_write import read_graph
 
 Texts = dict[str, bytes]
 
-#: Bytes of a text: more than ten times those of the largest graph here; what has more is none.
+#: Maximum bytes of a text: more than ten times the largest graph here; larger files are not accepted.
 LARGEST = 1 << 26
 
 
 def giant_component(path: Path) -> Texts:
-    """SNAP's edge lists: directions dropped, the largest component, ids renumbered in ascending order."""
+    """Convert SNAP edge lists: drop directions, keep the largest component, renumber ids in order."""
     adjacency = read_graph(path, weighted=False).to_scipy()
     _, component = connected_components(adjacency, directed=False)
     rows = np.flatnonzero(component == np.bincount(component).argmax())
@@ -38,23 +38,23 @@ def giant_component(path: Path) -> Texts:
 
 
 def mat_groups(path: Path) -> Texts:
-    """MATLAB: adjacency `network`, indicator `group`."""
+    """Convert MATLAB files with the adjacency `network` and the indicator `group`."""
     network, groups = (read_matrix(str(path), name) for name in ("network", "group"))
     return _texts(network, scipy.sparse.csr_array(groups))
 
 
 def mat_memberships(path: Path) -> Texts:
-    """MATLAB: adjacency `network`, memberships `F`: a node's label is its strongest, the first if equal."""
+    """Convert MATLAB files with `network` and memberships `F`; the label is the (first) strongest."""
     network, memberships = (read_matrix(str(path), name) for name in ("network", "F"))
     return _texts(network, _indicator(memberships.toarray().argmax(axis=1)))
 
 
 def zipped_gml(path: Path) -> Texts:
-    """The one .gml in a zip file, nodes by their `id`."""
+    """Convert the only .gml in a zip file; nodes are numbered by `id`."""
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".gml") and "/" not in name]
         if len(names) != 1:
-            raise FileFormatError(path, f"one .gml file is expected in it, there are {len(names)}")
+            raise FileFormatError(path, f"expected one .gml file in the archive, found {len(names)}")
         if archive.getinfo(names[0]).file_size > LARGEST:
             raise FileFormatError(path, f"{names[0]} unpacks to more than {LARGEST >> 20} MiB")
         lists = Lists(str(path), archive.read(names[0]).decode())
@@ -62,7 +62,7 @@ def zipped_gml(path: Path) -> Texts:
 
 
 def gml_communities(path: Path) -> Texts:
-    """GML: nodes by the integer in their `label`, labelled by `community`."""
+    """Convert GML; nodes are numbered by the integer in `label`, and labelled by `community`."""
     lists = Lists(str(path), path.read_text())
     numbers, communities = (_numbers(lists.nodes, key) for key in ("label", "community"))
     labels = np.empty_like(communities)
@@ -71,12 +71,12 @@ def gml_communities(path: Path) -> Texts:
 
 
 def _numbers(lists: list[tuple[int, dict[str, str]]], key: str) -> NDArray[np.int64]:
-    """The integer `key`, in quotes or not, of all nodes or edges of a GML text."""
+    """Return the integer `key`, quoted or not, of all nodes or edges of a GML text."""
     return np.array([int(record.get(key, "-1").strip('"')) for _, record in lists], np.int64)
 
 
 def _adjacency(numbers: NDArray[np.int64], lists: Lists) -> Any:
-    """Adjacency of a GML text whose k-th node is to have `numbers[k]`."""
+    """Return the adjacency matrix of a GML text whose k-th node gets the row `numbers[k]`."""
     ids = _numbers(lists.nodes, "id")
     order = np.argsort(ids)
     ends = [
@@ -91,7 +91,7 @@ def _indicator(labels: NDArray[np.int64]) -> Any:
 
 
 def _texts(adjacency: Any, labels: Any = None) -> Texts:
-    """Canonical texts of a sparse adjacency matrix, whose entries may stand on either side, and labels."""
+    """Return the canonical texts of a sparse adjacency matrix, upper, lower or both triangles, and labels."""
     entries = scipy.sparse.coo_array(adjacency)
     present = entries.data != 0
     low = np.minimum(entries.row, entries.col)[present].astype(np.int64)
@@ -112,7 +112,7 @@ def _texts(adjacency: Any, labels: Any = None) -> Texts:
 
 
 def _lines(*columns: Any) -> bytes:
-    """Lines of fields with blanks between."""
+    """Return lines of fields separated by spaces."""
     sink = pa.BufferOutputStream()
     options = pa.csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
     pa.csv.write_csv(pa.table([pa.array(c) for c in columns], names=[*"ab"][: len(columns)]), sink, options)

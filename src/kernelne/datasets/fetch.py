@@ -1,4 +1,4 @@
-"""Canonical files of the paper's graphs: found in a folder or fetched, never used with a wrong hash."""
+"""Find or fetch the canonical files of the paper's graphs; a file with a wrong hash is never used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMEOUT = 60  # seconds without an answer
 
 
 def data_folder() -> Path | None:
-    """The folder the environment variable KERNELNE_DATA names."""
+    """Return the folder given by the environment variable KERNELNE_DATA, or None."""
     if not (given := os.environ.get(DATA)):
         return None
     folder = Path(given).expanduser()
@@ -38,33 +38,33 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder for what is fetched: KERNELNE_CACHE, or else the user's cache."""
+    """Return the folder for fetched files: KERNELNE_CACHE, or else the user's cache folder."""
     if given := os.environ.get(CACHE):
         return Path(given).expanduser()
     return Path(_pooch().os_cache("kernelne"))
 
 
 def find(name: str) -> tuple[str, dict[str, Path]] | None:
-    """Where a graph is, "data folder" or "cache", and its files by part, not looked into; None: nowhere."""
+    """Return where a graph is, "data folder" or "cache", and its files by part, unopened; None if nowhere."""
     folder = data_folder()
     if folder is not None and (files := _files(folder, name)):
         return "data folder", files
     try:
         folder = cache_folder()
     except MissingDependencyError:
-        return None  # nothing was ever fetched
+        return None  # nothing has been fetched
     return ("cache", files) if (files := _files(folder, name)) else None
 
 
 def read_verified(path: Path, sha256: str) -> bytes:
-    """The text of a canonical file; FileFormatError if it is not the one with this hash."""
+    """Return the text of a canonical file; raises FileFormatError if it does not have this hash."""
     check_input(path)
-    # In somebody's own folder nothing is ours to delete.
+    # The user should not be told to delete files of their own data folder.
     ours = (folder := data_folder()) is None or folder != path.parent
     remedy = "delete it" if ours else f"{DATA} names its folder: correct the file, or unset {DATA}"
     try:
         with gzip.open(path) as file:
-            text = file.read(LARGEST + 1)  # no more: a few bytes may unpack to all memory there is
+            text = file.read(LARGEST + 1)  # limited: a few bytes may unpack to more than the memory
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(path, f"corrupt or truncated gzip data ({error}): {remedy}") from None
     if len(text) > LARGEST:
@@ -77,7 +77,7 @@ def read_verified(path: Path, sha256: str) -> bytes:
 
 
 def fetch(name: str, source: str | os.PathLike[str] | None = None) -> dict[str, Path]:
-    """Put a graph into the cache, from the original file at `source` or else from its address; its files."""
+    """Put a graph into the cache, from the file `source` or else by download; returns its files."""
     entry = REGISTRY[name]
     folder = cache_folder()
     if source is not None:
@@ -97,7 +97,7 @@ def fetch(name: str, source: str | os.PathLike[str] | None = None) -> dict[str, 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
+        raise OutputError(f"{folder}: cannot be created: {error.strerror}") from error
     files = {part: folder / file for part, file in zip(entry.sha256, _names(name, entry), strict=True)}
     for part, path in files.items():
         with atomic_output(path, overwrite=True) as temporary_path:
@@ -110,7 +110,7 @@ def _names(name: str, entry: Entry) -> list[str]:
 
 
 def _files(folder: Path, name: str) -> dict[str, Path] | None:
-    """The files of a graph if the folder has them all."""
+    """Return the files of a graph if the folder has all of them, else None."""
     entry = REGISTRY[name]
     files = {part: folder / file for part, file in zip(entry.sha256, _names(name, entry), strict=True)}
     return files if all(path.exists() for path in files.values()) else None
@@ -125,26 +125,26 @@ def _pooch() -> Any:
 
 
 def _download(address: str, path: Path) -> None:
-    # A server that compresses on the way would have the file come out under a name that says otherwise.
+    # With compressed transfer the content would not match the suffix of the file.
     headers = {"Accept-Encoding": "identity"}
     downloader = _pooch().HTTPDownloader(chunk_size=1 << 16, timeout=_TIMEOUT, headers=headers)
     try:
         downloader(address, str(path), None)
-    except OSError as error:  # all errors of requests are
+    except OSError as error:  # base class of all errors of requests
         answer = getattr(error, "response", None)
         reason = type(error).__name__ if answer is None else f"{answer.status_code} {answer.reason}"
         raise KernelneError(
             f"{address}: cannot be downloaded ({reason}); nothing was kept. If you have the file, pass it as "
             "source= to fetch_dataset (kernelne datasets fetch NAME --source FILE); if you have the "
-            f"canonical files, {DATA} names their folder"
+            f"canonical files, set {DATA} to their folder"
         ) from error
 
 
 def _convert(entry: Entry, path: Path, shown: str) -> Mapping[str, bytes]:
-    """The texts of an original file, verified."""
+    """Return the verified texts of an original file."""
     try:
         texts = entry.convert(path)
-    except Exception as error:  # other bytes than those expected may make a parser raise anything
+    except Exception as error:  # on unexpected bytes a parser may raise anything
         reason = str(error).replace(str(path), path.name) or type(error).__name__
         raise FileFormatError(
             shown, f"is not the original file of this graph, or damaged ({reason}); nothing was kept"
@@ -155,6 +155,6 @@ def _convert(entry: Entry, path: Path, shown: str) -> Mapping[str, bytes]:
             raise FileFormatError(
                 shown,
                 f"the {part} made of it have sha256 {found.get(part)}, should have {entry.sha256.get(part)}: "
-                "it has changed, or is not the original file of this graph; nothing was kept",
+                "the file has changed, or is not the original file of this graph; nothing was kept",
             )
     return texts

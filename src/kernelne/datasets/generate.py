@@ -1,6 +1,6 @@
-"""Random graphs by name, as `planted:n=1000,k=4,p_in=0.1,p_out=0.01,seed=0`, in time linear in edges.
+"""Generate random graphs such as `planted:n=1000,k=4,p_in=0.1,p_out=0.01,seed=0`, in O(edges) time.
 
-The same parameters give the same graph. Nodes are 0..n-1, isolated ones included.
+The same parameters give the same graph. Nodes are 0..n-1, including isolated ones.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kernelne.graph import Graph
 from kernelne.io.labels import Labels
 
 _Ints = NDArray[np.int64]
-_LARGEST = 500_000_000  # nodes: numbers of their pairs can be added up in int64
-_ROUNDS = 20  # of rewiring; what is wrong after them is dropped
+_LARGEST = 500_000_000  # nodes: sums of pair numbers fit int64
+_ROUNDS = 20  # of rewiring; pairs still wrong after them are dropped
 _PROBABILITY = "must be a number from 0 to 1"
 
 
 def erdos_renyi(n: int = 1000, p: float = 0.01, seed: int = 0) -> tuple[Graph, None]:
-    """G(n, p): each pair of nodes is an edge with probability p, on its own; no labels."""
+    """Generate G(n, p): each pair of nodes is an edge with probability p, independently; no labels."""
     _check_common(n, seed)
     _check("p", p, 0 <= p <= 1, _PROBABILITY)
     rng = np.random.default_rng(seed)
@@ -34,9 +34,9 @@ def erdos_renyi(n: int = 1000, p: float = 0.01, seed: int = 0) -> tuple[Graph, N
 def planted(
     n: int = 1000, k: int = 4, p_in: float = 0.05, p_out: float = 0.005, seed: int = 0
 ) -> tuple[Graph, Labels]:
-    """The planted partition: k groups of n/k nodes, edges within with probability p_in, between with p_out.
+    """Generate a planted partition: k groups of n/k nodes, edge probability p_in within, p_out between them.
 
-    Groups are runs of node numbers, the first n mod k of them one node larger; labels are their numbers.
+    Groups are ranges of node numbers, the first n mod k of them one node larger; labels are group numbers.
     """
     _check_common(n, seed)
     _check("k", k, 1 <= k <= n, f"must be a whole number from 1 to n={n}")
@@ -45,13 +45,13 @@ def planted(
     rng = np.random.default_rng(seed)
     sizes = np.full(k, n // k, np.int64) + (np.arange(k) < n % k)
     group = np.repeat(np.arange(k), sizes)
-    # Pairs within groups are numbered one group after the other.
+    # Pairs within groups are numbered group by group.
     ends = np.cumsum(sizes * (sizes - 1) // 2)
     within = _chosen(int(ends[-1]), p_in, rng)
     home = np.searchsorted(ends, within, side="right")
     low, high = _pair_at(within - (ends - sizes * (sizes - 1) // 2)[home])
     shift = (np.cumsum(sizes) - sizes)[home]
-    # Pairs between groups: those of the whole graph that are not within one.
+    # Pairs between groups: pairs of the whole graph, except those within a group.
     other_low, other_high = _pair_at(_chosen(n * (n - 1) // 2, p_out, rng))
     apart = group[other_low] != group[other_high]
     sources = np.concatenate([low + shift, other_low[apart]])
@@ -70,16 +70,16 @@ def lfr(
     max_size: int = 100,
     seed: int = 0,
 ) -> tuple[Graph, Labels]:
-    """A graph with communities after Lancichinetti, Fortunato and Radicchi (LFR, Phys. Rev. E 78, 2008).
+    """Generate communities after Lancichinetti, Fortunato and Radicchi (LFR, Phys. Rev. E 78, 2008).
 
     Degrees follow a power law of exponent tau1 with mean `degree` and maximum `max_degree`, sizes of
     communities one of exponent tau2 from `min_size` to `max_size`; each node has the share mu of its edges
-    outside its community; labels are the communities. The model is that of LFR without overlaps; the way
-    there is not: stubs are matched at random within communities, and between them, and pairs that repeat an
-    edge, join a node to itself or fall within a community when they should not exchange ends with others.
-    Those still wrong after 20 rounds are dropped: 0.03 % of edges at the defaults, up to 2 % where
-    communities are nearly complete. A node with more edges inside than its community has room for has the
-    rest outside. Nodes left over when sizes are drawn go one each to the communities.
+    outside its community; labels are the communities. The model is LFR without overlaps, the algorithm is
+    different: stubs are matched at random within communities, and between them, and pairs that repeat an
+    edge, join a node to itself, or wrongly fall within a community exchange ends with other pairs. Pairs
+    still wrong after 20 rounds are dropped: 0.03 % of edges at the defaults, up to 2 % if communities are
+    nearly complete. If a node has more inner edges than its community has other nodes, the rest go outside.
+    Nodes left over when sizes are drawn are added to the communities one by one.
     """
     _check_common(n, seed)
     _check("mu", mu, 0 <= mu <= 1, _PROBABILITY)
@@ -97,7 +97,7 @@ def lfr(
     sizes = _sizes(n, min_size, max_size, tau2, rng)
     community = _place(inside, sizes, rng)
     inside = np.minimum(inside, sizes[community] - 1)
-    # An odd stub has no partner: where a community has one, its member with most edges inside gives it up.
+    # An odd stub has no partner: it is removed from the member of the community with most inner edges.
     order = np.lexsort((inside, community))
     inside[order[np.cumsum(sizes) - 1]] -= np.bincount(community, inside).astype(np.int64) % 2
     outside = (degrees - inside) * (mu > 0)
@@ -114,7 +114,7 @@ GENERATORS: dict[str, Callable[..., tuple[Graph, Labels | None]]] = {
 
 
 def generate(name: str, given: str) -> tuple[Graph, Labels | None]:
-    """The graph of a generator and its parameters, `key=value,key=value`; those not given have defaults."""
+    """Generate a graph from parameters `key=value,key=value`; missing ones have their defaults."""
     generator = GENERATORS[name]
     known = inspect.signature(generator).parameters
     values: dict[str, Any] = {}
@@ -123,7 +123,7 @@ def generate(name: str, given: str) -> tuple[Graph, Labels | None]:
         if key not in known:
             raise ParameterError(key, text, f"{name} has no such parameter; it takes {', '.join(known)}")
         if key in values:
-            raise ParameterError(key, text, "comes twice; give it once")
+            raise ParameterError(key, text, "is given twice; give it once")
         values[key] = _number(key, text, type(known[key].default))
     return generator(**values)
 
@@ -133,7 +133,7 @@ def _number(key: str, text: str, kind: type) -> int | float:
         value = float(text)
         if kind is float:
             return value
-        # Also 1e6; what float64 cannot hold is read as it is written.
+        # Accept 1e6; integers that float64 cannot represent are parsed from the text.
         return int(value) if value == int(value) and abs(value) < 2**53 else int(text)
     except (ValueError, OverflowError):
         wanted = "a whole number" if kind is int else "a number"
@@ -147,7 +147,7 @@ def _check(name: str, value: object, good: bool, allowed: str) -> None:
 
 def _check_common(n: int, seed: int) -> None:
     _check("n", n, 1 <= n <= _LARGEST, f"must be a whole number from 1 to {_LARGEST}")
-    _check("seed", seed, seed >= 0, "must be a whole number from 0")
+    _check("seed", seed, seed >= 0, "must be a whole number, at least 0")
 
 
 def _graph(n: int, sources: _Ints, targets: _Ints) -> Graph:
@@ -155,7 +155,7 @@ def _graph(n: int, sources: _Ints, targets: _Ints) -> Graph:
 
 
 def _chosen(total: int, p: float, rng: np.random.Generator) -> _Ints:
-    """Which of `total` things are chosen, each with probability p: ascending int64, by jumps between them."""
+    """Choose each of `total` items with probability p; returns ascending int64, using geometric jumps."""
     if p == 0 or total == 0:
         return np.empty(0, np.int64)
     blocks = []
@@ -163,7 +163,7 @@ def _chosen(total: int, p: float, rng: np.random.Generator) -> _Ints:
     while last < total:
         mean = (total - last) * p
         jumps = rng.geometric(p, int(mean + 4 * np.sqrt(mean) + 16))
-        # A tiny p has jumps that would overflow when added up; beyond `total` is far enough.
+        # For a tiny p the sum of jumps would overflow; a jump beyond `total` is enough.
         block = last + np.cumsum(np.minimum(jumps, total + 1))
         blocks.append(block)
         last = int(block[-1])
@@ -172,7 +172,7 @@ def _chosen(total: int, p: float, rng: np.random.Generator) -> _Ints:
 
 
 def _pair_at(index: _Ints) -> tuple[_Ints, _Ints]:
-    """The pairs (low, high) at positions of the list (0, 1), (0, 2), (1, 2), (0, 3), …"""
+    """Return the pairs (low, high) at positions of the list (0, 1), (0, 2), (1, 2), (0, 3), …"""
     high = ((1 + np.sqrt(1 + 8 * index.astype(np.float64))) / 2).astype(np.int64)
     high -= high * (high - 1) // 2 > index  # the root may be off by one
     high += high * (high + 1) // 2 <= index
@@ -180,14 +180,14 @@ def _pair_at(index: _Ints) -> tuple[_Ints, _Ints]:
 
 
 def _power_law(low: float, high: float, tau: float, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values in [low, high] of density x^-tau, from uniform ones in [0, 1)."""
+    """Map uniform values in [0, 1) to values in [low, high] of density x^-tau."""
     e = 1 - tau if tau != 1 else 1e-9
     values: NDArray[np.float64] = (low**e + uniform * (high**e - low**e)) ** (1 / e)
     return values
 
 
 def _degrees(n: int, mean: float, largest: int, tau: float, rng: np.random.Generator) -> _Ints:
-    """Integers from 1 to `largest` whose expectation is `mean`."""
+    """Sample integers from 1 to `largest` with expectation `mean`."""
 
     def expectation(low: float) -> float:
         if low == largest:
@@ -200,13 +200,13 @@ def _degrees(n: int, mean: float, largest: int, tau: float, rng: np.random.Gener
     smallest = f"{np.ceil(100 * least) / 100:g} (the least with tau1={tau:g} and this max_degree)"
     _check("degree", mean, least <= mean <= largest, f"must be from {smallest} to max_degree={largest}")
     low = brentq(lambda x: expectation(x) - mean, 1.0, float(largest)) if least < mean else 1.0
-    # Rounded up or down at random, so that the mean stays.
+    # Rounded up or down at random, which keeps the mean.
     values = np.floor(_power_law(low, float(largest), tau, rng.random(n)) + rng.random(n))
     return np.clip(values, 1, largest).astype(np.int64)
 
 
 def _sizes(n: int, smallest: int, largest: int, tau: float, rng: np.random.Generator) -> _Ints:
-    """Sizes of communities that add up to n."""
+    """Sample community sizes that sum to n."""
     drawn = _power_law(smallest, largest + 1, tau, rng.random(n // smallest + 1))
     sizes = np.minimum(drawn.astype(np.int64), largest)
     sizes = sizes[: np.searchsorted(np.cumsum(sizes), n, side="right")]
@@ -217,7 +217,7 @@ def _sizes(n: int, smallest: int, largest: int, tau: float, rng: np.random.Gener
 
 
 def _place(inside: _Ints, sizes: _Ints, rng: np.random.Generator) -> _Ints:
-    """A community for each node, at random; where it is too small, places are exchanged if that can be."""
+    """Assign a random community to each node; swap nodes whose community is too small, if possible."""
     community = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     for _ in range(1000):
         room = sizes[community] - 1
@@ -233,10 +233,10 @@ def _place(inside: _Ints, sizes: _Ints, rng: np.random.Generator) -> _Ints:
 
 
 def _wire(stubs: _Ints, group: _Ints, apart: _Ints, rng: np.random.Generator) -> _Ints:
-    """Pairs (m, 2), each once: node i in `stubs[i]` of them, with others of its group but not of its `apart`.
+    """Return distinct pairs (m, 2): node i in `stubs[i]` of them, with nodes of equal group, unequal `apart`.
 
-    Each group has an even number of stubs. Pairs that are wrong exchange an end with a random pair of their
-    group where that makes two right ones; those that stay wrong are left out.
+    Each group has an even number of stubs. A wrong pair exchanges an end with a random pair of its group if
+    both become valid; pairs that stay wrong are dropped.
     """
     n = len(stubs)
     nodes = np.repeat(np.arange(n), stubs)
@@ -250,7 +250,7 @@ def _wire(stubs: _Ints, group: _Ints, apart: _Ints, rng: np.random.Generator) ->
         one = np.flatnonzero(wrong)
         if not len(one):
             break
-        one = np.repeat(one, np.clip(len(pairs) // (2 * len(one)), 2, 100))  # the fewer, the more tries each
+        one = np.repeat(one, np.clip(len(pairs) // (2 * len(one)), 2, 100))  # few: more tries each
         two = start[one] + (rng.random(len(one)) * count[one]).astype(np.int64)
         flip = rng.integers(2, size=len(one))
         first = np.column_stack([pairs[one, 0], pairs[two, flip]])
@@ -261,7 +261,7 @@ def _wire(stubs: _Ints, group: _Ints, apart: _Ints, rng: np.random.Generator) ->
             place = np.searchsorted(known, _codes(new, n)).clip(max=len(known) - 1)
             good &= (apart[new[:, 0]] != apart[new[:, 1]]) & (known[place] != _codes(new, n))
         tried = np.flatnonzero(good)
-        for taken in (one, two):  # each pair is exchanged once a round
+        for taken in (one, two):  # each pair is exchanged at most once per round
             tried = tried[np.unique(taken[tried], return_index=True)[1]]
         new = _codes(np.concatenate([first[tried], second[tried]]), n)
         _, kind, copies = np.unique(new, return_inverse=True, return_counts=True)
@@ -271,13 +271,13 @@ def _wire(stubs: _Ints, group: _Ints, apart: _Ints, rng: np.random.Generator) ->
 
 
 def _codes(pairs: _Ints, n: int) -> _Ints:
-    """One number for each pair, whichever way round it stands."""
+    """Return one number for each pair, independent of its order."""
     codes: _Ints = np.minimum(pairs[:, 0], pairs[:, 1]) * n + np.maximum(pairs[:, 0], pairs[:, 1])
     return codes
 
 
 def _is_wrong(pairs: _Ints, codes: _Ints, apart: _Ints) -> NDArray[np.bool_]:
-    """Pairs that came before, and pairs that share a number of `apart`, as a node does with itself."""
+    """Return a mask of repeated pairs, and of pairs of equal `apart`, which includes self-loops."""
     wrong = np.ones(len(pairs), np.bool_)
     wrong[np.unique(codes, return_index=True)[1]] = False
     wrong |= apart[pairs[:, 0]] == apart[pairs[:, 1]]

@@ -1,12 +1,12 @@
-"""The paper's graphs: what they are, where they come from, and the hashes that decide.
+"""The paper's graphs: descriptions, sources, and the hashes of their files.
 
 In canonical form a graph is up to three gzip files of ASCII text, over nodes 0..n-1:
 
-NAME.edges.gz      `u v` a line, u < v, sorted, each edge once, no self-loops
-NAME.labels.gz     `node label[,label...]` a line, in order of nodes; labelled graphs only
-NAME.selfloops.gz  a node a line, ascending; graphs with self-loops only
+NAME.edges.gz      lines `u v`, u < v, sorted, each edge once, no self-loops
+NAME.labels.gz     lines `node label[,label...]`, in order of nodes; labelled graphs only
+NAME.selfloops.gz  one node per line, ascending; graphs with self-loops only
 
-The hashes are of the texts, so that it does not matter who compressed them.
+The hashes are those of the uncompressed texts, so that they do not depend on the compressor.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kernelne.datasets import convert
 
 @dataclass(frozen=True)
 class Entry:
-    """One graph. `n_edges` leaves self-loops out; `n_classes` is 0 if it has no labels.
+    """One graph. `n_edges` does not count self-loops; `n_classes` is 0 if there are no labels.
 
-    sha256   part (edges, labels, selfloops) → hash of its text; a graph has the parts named here
-    source   address of the original file, of which `convert` makes the texts; in words if not `fetched`
+    sha256   part (edges, labels, selfloops) → hash of its text; the graph has exactly these parts
+    source   URL of the original file, which `convert` converts to the texts; a description if not `fetched`
     """
 
     description: str
@@ -39,7 +39,7 @@ class Entry:
 
 
 _SNAP = "https://snap.stanford.edu/data/"
-# A commit that holds both files.
+# A commit that contains both files.
 _HARP = (
     "https://raw.githubusercontent.com/GTmac/HARP/71e3a97d23f64fecb23b7f58a614151ba15630c0/example_graphs/"
 )

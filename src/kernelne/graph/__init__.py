@@ -1,6 +1,6 @@
-"""Graphs: frozen adjacency with node ids, made from any common container.
+"""Immutable graphs with node ids, built from any common container.
 
-Names are loaded when first used: the ids of an embedding file need no compiler.
+Names are imported lazily: reading the node ids of an embedding file needs no compiler.
 """
 
 from __future__ import annotations

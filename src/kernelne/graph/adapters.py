@@ -1,4 +1,4 @@
-"""Graphs of other packages, and tables of edges, known by what they can do: none is ever imported here."""
+"""Read graphs of other packages and edge tables, recognised by their attributes without importing them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kernelne.errors import InputError, warn
 from kernelne.graph.csr import half
 from kernelne.graph.ids import code_dtype
 
-_INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the column of an index without a name
+_INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives the column of an unnamed index
 
 
 class Rows(NamedTuple):
-    """A graph: ids (a list or an array, all different), edges between their rows, weights or None."""
+    """A graph: unique node ids (a list or an array), edges between their rows, weights or None."""
 
     ids: Any
     sources: NDArray[Any]
@@ -32,9 +32,9 @@ class Rows(NamedTuple):
 
 
 class Columns(list[Any]):
-    """The names of the columns of a table; `get` gets one by its name.
+    """The column names of a table; `get` returns a column by its name.
 
-    stored_index: those that hold the index of a pandas frame
+    stored_index: names of the columns that hold the index of a pandas DataFrame
     """
 
     def __init__(self, names: Iterable[Any], get: Callable[[Any], Any], stored: Iterable[Any] = ()) -> None:
@@ -43,8 +43,8 @@ class Columns(list[Any]):
 
 
 def reader_of(obj: Any) -> Callable[[Any], Rows] | None:
-    """What makes rows of a graph of another package; None: it is none that is known."""
-    if is_table(obj):  # whose columns may be called as the parts of a graph are
+    """Return the function that reads this object as a graph; None if its type is not known."""
+    if is_table(obj):  # its columns may have the same names as the attributes below
         return None
     for read, names in (
         (read_networkx, ("nodes", "edges", "is_directed")),
@@ -59,12 +59,15 @@ def reader_of(obj: Any) -> Callable[[Any], Rows] | None:
 
 
 def is_table(obj: Any) -> bool:
-    """Whether an object is a table of columns: pandas, polars, pyarrow or any other that Arrow can read."""
+    """Whether an object is a table: pandas, polars, pyarrow or any other that Arrow can read."""
     return hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__dataframe__")
 
 
 def read_networkx(g: Any, weight: str = "weight") -> Rows:
-    """Edges without the attribute count 1; no edge has it: unweighted, with a warning if there are others."""
+    """Read a networkx graph; edges without the attribute `weight` have weight 1.
+
+    If no edge has it the graph is unweighted, with a warning if edges have other numeric attributes.
+    """
     ids = list(g.nodes)
     absent = object()
     edges = list(g.edges(data=weight, default=absent))
@@ -78,7 +81,7 @@ def read_networkx(g: Any, weight: str = "weight") -> Rows:
             (1.0 if value is absent else _number(u, v, value, weight) for u, v, value in edges),
             np.float64,
         )
-    elif edges and weight == "weight":  # another name was chosen by the caller
+    elif edges and weight == "weight":  # otherwise the caller chose the name
         attributes = next(iter(g.edges(data=True)))[2]
         numbers = [name for name, value in attributes.items() if _is_number(value)]
         if numbers:
@@ -90,7 +93,9 @@ def read_networkx(g: Any, weight: str = "weight") -> Rows:
 
 
 def read_igraph(g: Any) -> Rows:
-    """Ids are the vertices' attribute `name`, else 0 … n - 1; the edges' attribute `weight` is theirs."""
+    """Read an igraph graph; ids are the vertex attribute `name`, else 0 … n - 1, weights the edge attribute
+    `weight`.
+    """
     pairs = g.get_edgelist()
     ends = np.fromiter(chain.from_iterable(pairs), np.int64, 2 * len(pairs)).reshape(-1, 2)
     ids = g.vs["name"] if "name" in g.vs.attributes() else np.arange(g.vcount())
@@ -105,9 +110,10 @@ def read_igraph(g: Any) -> Rows:
 
 
 def read_rustworkx(g: Any) -> Rows:
-    """Ids are the nodes' payloads if these are all strings or all integers and differ, else their indices.
+    """Read a rustworkx graph; ids are the node payloads if all are strings or all integers, and unique.
 
-    An edge's payload is its weight if it is a number, or a mapping with a `weight`; other edges count 1.
+    Otherwise ids are the node indices. The payload of an edge is its weight if it is a number, or a mapping
+    with the key `weight`; other edges have weight 1.
     """
     indices = np.asarray(g.node_indices(), np.int64)
     payloads = list(g.nodes())
@@ -122,22 +128,22 @@ def read_rustworkx(g: Any) -> Rows:
     weights = None
     if any(number is not None for number in numbers):
         weights = np.fromiter((1.0 if number is None else number for number in numbers), np.float64)
-    # Only a directed one tells its edges in from its edges out.
+    # Only a directed graph distinguishes incoming from outgoing edges.
     return Rows(payloads if usable else indices, sources, targets, weights, hasattr(g, "predecessors"))
 
 
 def read_torch_geometric(data: Any) -> Rows:
-    """Ids are 0 … n - 1; weights are `edge_weight`, or `edge_attr` of one column.
+    """Read a torch_geometric Data; ids are 0 … n - 1, weights `edge_weight`, or `edge_attr` of one column.
 
-    Where every edge is there both ways, with one weight, the graph is undirected.
+    The graph is undirected if every edge is present in both directions with the same weight.
     """
     if data.edge_index is None or data.num_nodes is None:
-        raise InputError("this Data holds no edges: edge_index and num_nodes are needed")
+        raise InputError("this Data has no edges: edge_index and num_nodes are required")
     n = int(data.num_nodes)
     sources, targets = _host(data.edge_index).astype(np.int64)
     ends = np.concatenate([sources, targets])
     if ((ends < 0) | (ends >= n)).any():
-        raise InputError(f"edge_index holds nodes outside of 0 … {n - 1} (num_nodes={n})")
+        raise InputError(f"edge_index contains nodes outside 0 … {n - 1} (num_nodes={n})")
     weights = None
     for name in ("edge_weight", "edge_attr"):
         given = getattr(data, name, None)
@@ -151,11 +157,11 @@ def read_torch_geometric(data: Any) -> Rows:
 
 
 def _refuse_hetero(data: Any) -> Rows:
-    raise InputError("a graph of several kinds of nodes and edges: pass data.to_homogeneous()")
+    raise InputError("heterogeneous graphs are not supported: pass data.to_homogeneous()")
 
 
 def _host(tensor: Any) -> NDArray[Any]:
-    """A tensor, wherever it is, as an array."""
+    """Copy a tensor from any device to a NumPy array."""
     return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
 
 
@@ -178,19 +184,19 @@ def _check_different(ids: Any, what: str) -> None:
     except TypeError as error:
         raise InputError(f"{what}: node ids must be hashable ({error})") from None
     if len(counts) < len(ids):
-        raise InputError(f"{what}: {counts.most_common(1)[0][0]!r} comes more than once; give each its own")
+        raise InputError(f"{what}: {counts.most_common(1)[0][0]!r} appears more than once; make them unique")
 
 
 def table_columns(table: Any) -> tuple[Columns, Callable[[Any], Any]]:
-    """The names of the columns of a table, and what gets one by its name."""
+    """Return the column names of a table, and a function that returns a column by its name."""
     ours = isinstance(table, pa.Table | pa.RecordBatch)
     if not ours and _is_adjacency(table):
         raise InputError(
-            "rows and columns of this table have the same names, as those of an adjacency matrix: pass "
+            "rows and columns of this table have the same names, like an adjacency matrix: pass "
             "Graph.from_scipy(table.to_numpy(), nodes=table.columns), or reset its index"
         )
     if not ours and hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        # pandas, polars: other columns stay as they are
+        # pandas, polars: unused columns are not converted
         return Columns(table.columns, table.__getitem__), table.__getitem__
     if isinstance(table, Mapping):
         return Columns(table, table.__getitem__), table.__getitem__
@@ -204,27 +210,27 @@ def table_columns(table: Any) -> tuple[Columns, Callable[[Any], Any]]:
 
             whole = from_dataframe(table)
     except (pa.ArrowException, TypeError, AttributeError) as error:
-        raise InputError(f"a {type(table).__name__} is not a table of columns: {error}") from None
+        raise InputError(f"cannot read a {type(table).__name__} as a table: {error}") from None
     columns = arrow_columns(whole)
     return columns, columns.get
 
 
 def arrow_columns(table: pa.Table) -> Columns:
-    """The columns of an Arrow table."""
+    """Return the columns of an Arrow table."""
     names = table.column_names
     try:
         told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
         index = [name for name in told if isinstance(name, str)]
-    except (ValueError, LookupError, TypeError, RecursionError):  # written by anybody
+    except (ValueError, LookupError, TypeError, RecursionError):  # the metadata may come from any writer
         index = []
     index += [name for name in names if _INDEX.fullmatch(name)]
     return Columns(names, lambda name: table.column(names.index(name)), index)
 
 
 def _is_adjacency(table: Any) -> bool:
-    """Whether a data frame is a matrix rather than a list of edges: its rows are called as its columns are.
+    """Whether a data frame is an adjacency matrix rather than an edge table: row and column names are equal.
 
-    One of two or three columns that are only numbered may be edges, as an array of that shape would be.
+    A frame of two or three columns named 0, 1 (, 2) may hold edges, like an array of that shape.
     """
     index, names = getattr(table, "index", None), getattr(table, "columns", None)
     if index is None or names is None or callable(index) or len(index) != len(names):
@@ -235,21 +241,21 @@ def _is_adjacency(table: Any) -> bool:
 def choose_columns(
     names: Columns, source: Any = None, target: Any = None, weight: Any = None
 ) -> tuple[Any, Any, Any]:
-    """The names of the columns of sources, targets and weights (None: there are none).
+    """Return the names of the columns of sources, targets and weights (None: no weights).
 
-    Without names: a usual pair of them, such as source and target or src and dst, in any case; else the first
-    two columns that are not called weight. The weight is the column called weight; else the third of three
-    columns, as in a text file; else there is none, with a warning if there are numbers. The index of a pandas
-    frame, where it is stored among the columns, is only taken by a usual name or by its own.
+    By default source and target are a common pair of names, such as source and target or src and dst (case
+    is ignored), else the first two columns not named weight. The default weight is the column named weight,
+    else the third of three columns, as in a text file; else there is none, with a warning if other columns
+    are numeric. A stored pandas index is used only under a common name or if it is named explicitly.
     """
     if (source is None) != (target is None):
-        raise InputError("give the names of both columns, source= and target=, or of neither")
+        raise InputError("give both column names, source= and target=, or neither")
     lower = [str(name).lower() for name in names]
     if source is None:
         pairs = [(a, b) for a, b in COLUMN_PAIRS if a in lower and b in lower]
         plain = [n for n in names if n not in names.stored_index and str(n).lower() != "weight"]
         if len(plain) < 2 and not pairs:
-            raise InputError(f"a table of edges has two columns or more, this one has {list(names)!r}")
+            raise InputError(f"a table of edges needs at least two columns, this one has {list(names)!r}")
         source, target = (names[lower.index(name)] for name in pairs[0]) if pairs else plain[:2]
     if weight is None:
         others = [name for name in names if name not in (source, target)]
@@ -258,19 +264,19 @@ def choose_columns(
         weight = called[0] if called else rest[0] if len(rest) == 1 and source != target else False
         if weight is False and any(_holds_numbers(names.get(name)) for name in rest):
             warn(
-                f"no column is called weight, so the graph is unweighted; not used: "
+                f"no column is named weight, so the graph is unweighted; not used: "
                 f"{', '.join(map(repr, rest[:20]))}; Graph.from_table(table, weight=NAME) takes one of them, "
                 "weight=False none"
             )
     for name in (source, target, *([] if weight is False else [weight])):
         if names.count(name) != 1:
-            told = "comes more than once" if name in names else "is not there"
-            raise InputError(f"the column {name!r} {told}: there are {', '.join(map(repr, names[:20]))}")
+            told = "appears more than once" if name in names else "does not exist"
+            raise InputError(f"the column {name!r} {told}; columns: {', '.join(map(repr, names[:20]))}")
     return source, target, None if weight is False else weight
 
 
 def _holds_numbers(values: Any) -> bool:
-    """Whether a column is one of numbers, by its type or else by its first value."""
+    """Whether a column is numeric, judged by its type or else by its first value."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _is_numeric(values.type)
     dtype = getattr(values, "dtype", None)
@@ -286,7 +292,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 
 def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
-    """Weights as (m,) float64; InputError if the column does not hold numbers."""
+    """Return weights as (m,) float64; raises InputError if the column is not numeric."""
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         streams = hasattr(values, "__arrow_c_stream__")
         values = pa.chunked_array(values) if streams else pa.array(np.asarray(values))
@@ -300,7 +306,7 @@ def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
     return weights
 
 
-#: Names that the two columns of an edge table usually have.
+#: Common names of the two id columns of an edge table.
 COLUMN_PAIRS = (
     ("source", "target"),
     ("source_id", "target_id"),

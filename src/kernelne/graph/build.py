@@ -1,4 +1,4 @@
-"""From columns of edges to a CSR adjacency: weights checked, repeated edges merged, rows sorted."""
+"""Build a CSR adjacency from columns of edges: check weights, merge repeated edges, sort rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_weights(weights: Any, n_edges: int) -> NDArray[np.float64]:
 
 
 def bad_weight(weights: NDArray[Any]) -> int | None:
-    """The position of the first weight that is no weight."""
+    """Return the position of the first negative or non-finite weight; None if all are valid."""
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     return int(bad[0]) if len(bad) else None
 
@@ -35,7 +35,10 @@ def assemble(
     directed: bool,
     drop_self_loops: bool,
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None, int]:
-    """The graph of edges between rows; `codes` is [sources, targets] and is emptied."""
+    """Build the CSR adjacency of edges between rows; returns offsets, neighbours, weights and n_merged.
+
+    `codes` is [sources, targets] and is emptied to free memory early.
+    """
     targets, sources = codes.pop(), codes.pop()
     keep = sources != targets if drop_self_loops else None
     if weights is not None:
@@ -43,12 +46,12 @@ def assemble(
             raise InputError(f"weights[{bad}] is {weights[bad]}: {GOOD_WEIGHTS}")
         n_zero = int(len(weights) - np.count_nonzero(weights))
         if n_zero:
-            warn(f"edges of weight zero dropped: {n_zero}; their end nodes stay")
+            warn(f"edges of weight zero dropped: {n_zero}; their nodes are kept")
             keep = weights > 0 if keep is None else keep & (weights > 0)
     if keep is not None:
         sources, targets = sources[keep], targets[keep]
         weights = None if weights is None else weights[keep]
-    # Two transpositions sort the rows by counting, without comparisons.
+    # Two transpositions are a counting sort of the rows.
     values = np.empty(0) if weights is None else weights
     offsets, neighbours, values = by_target(sources, targets, values, len(nodes), not directed)
     del sources, targets, keep
@@ -68,7 +71,7 @@ def assemble(
 
 
 def entry(offsets: NDArray[Any], neighbours: NDArray[Any], position: int) -> tuple[int, int]:
-    """Row and column of an entry of a CSR matrix."""
+    """Return row and column of an entry of a CSR matrix."""
     return int(np.searchsorted(offsets, position, side="right")) - 1, int(neighbours[position])
 
 
@@ -81,7 +84,7 @@ def to_float32(
     if len(bad):
         row, column = entry(offsets, neighbours, int(bad[0]))
         raise InputError(
-            f"edge ({nodes[row]}, {nodes[column]}): its weight {values[bad[0]]} is outside float32: "
-            "rescale the weights"
+            f"edge ({nodes[row]}, {nodes[column]}): its weight {values[bad[0]]} is outside the range of "
+            "float32: rescale the weights"
         )
     return weights

@@ -1,4 +1,4 @@
-"""Communities of a graph: Louvain's method, and the modularity of any partition."""
+"""Communities of a graph by Louvain's method, and the modularity of a partition."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kernelne._jit import cached
 from kernelne.errors import ParameterError
 from kernelne.graph.ops import as_undirected
 
-# A move must gain this share of the node's strength: less is rounding, and could go round in circles.
+# A move must gain at least this share of the node's strength: smaller gains may be rounding and could cycle.
 _LEAST_GAIN = 1e-10
 
 
 def modularity(graph: Any, communities: ArrayLike, resolution: float = 1.0) -> float:
-    """Newman's modularity of a partition: `communities` (n,), one value of any kind a node.
+    """Newman's modularity of a partition: `communities` (n,), one value of any type per node.
 
-    Σ over communities of inside/m - resolution · (volume/2m)², by weight; a self-loop adds twice its weight
-    to the volume, direction is ignored, and a graph without edges has 0.
+    It is Σ over communities of inside/m - resolution · (volume/2m)², with weights; a self-loop adds twice its
+    weight to the volume, direction is ignored, and a graph without edges has modularity 0.
     """
     matrix = _adjacency(graph)
     codes = encode_classes(communities, matrix.shape[0])
@@ -37,12 +37,12 @@ def modularity(graph: Any, communities: ArrayLike, resolution: float = 1.0) -> f
 
 
 def louvain(graph: Any, *, resolution: float = 1.0, random_state: int = 0) -> NDArray[np.int64]:
-    """Communities by Louvain's method, (n,) int64, numbered from 0 by size, the largest first.
+    """Find communities by Louvain's method; returns (n,) int64, numbered from 0 by decreasing size.
 
-    Nodes, in random order, join the neighbouring community that raises modularity most; a node is looked at
-    again when a neighbour has moved. Then communities become nodes, and so on until nothing changes. Weights
-    count, direction is ignored, an isolated node is a community of its own. A higher `resolution` gives
-    smaller communities. The result depends on the seed: keep the one of highest `modularity` over several.
+    Nodes, in random order, join the neighbouring community that increases modularity most; a node is visited
+    again after a neighbour has moved. Then communities become nodes, and so on until nothing changes. Weights
+    are used, direction is ignored, an isolated node is its own community. A higher `resolution` gives smaller
+    communities. The result depends on the seed: run several seeds and keep the highest `modularity`.
     """
     matrix = _adjacency(graph)
     gamma = _check_resolution(resolution)
@@ -70,7 +70,7 @@ def _check_resolution(resolution: Any) -> float:
 
 
 def _adjacency(graph: Any) -> Any:
-    """Symmetric (n, n) float64 csr_array; self-loops count twice, so that rows sum to strengths."""
+    """Return the symmetric (n, n) float64 csr_array; self-loops count twice, so row sums are strengths."""
     plain = as_undirected(graph)
     matrix = plain.to_scipy().astype(np.float64)
     rows = np.repeat(np.arange(plain.n_nodes), plain.degrees)
@@ -79,7 +79,7 @@ def _adjacency(graph: Any) -> Any:
 
 
 def _by_size(membership: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Renumbered so that larger communities come first, equal ones in order of their first node."""
+    """Renumber communities by decreasing size, those of equal size by their first node."""
     _, first, codes, sizes = np.unique(membership, return_index=True, return_inverse=True, return_counts=True)
     rank = np.empty(sizes.size, np.int64)
     rank[np.lexsort((first, -sizes))] = np.arange(sizes.size)
@@ -88,15 +88,15 @@ def _by_size(membership: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @cached()
 def _move_nodes(offsets, neighbours, weights, strength, queue, resolution):  # type: ignore[no-untyped-def]
-    """Communities after moves of single nodes, taken from `queue`, until it is empty; at first each is alone.
+    """Move single nodes from `queue` until it is empty; returns communities. Each node starts on its own.
 
-    `queue` holds all nodes in some order and is a ring; a node comes back when a neighbour has moved.
+    `queue` is a ring buffer of all nodes in some order; a node is queued again after a neighbour has moved.
     """
     n = len(strength)
     community = np.arange(n)
     volume = strength.copy()
     scale = resolution / max(strength.sum(), 1e-300)
-    link = np.zeros(n)  # weight between the node and each community; zero but for those in `near`
+    link = np.zeros(n)  # weight between the node and each community; zero except for those in `near`
     near = np.empty(n, np.int64)
     waiting = np.ones(n, np.bool_)
     head, n_waiting = 0, n

@@ -1,8 +1,8 @@
-"""Compiled steps from a list of edges to a CSR adjacency: sorted by counting, merged, mirrored.
+"""Compiled functions that build a CSR adjacency from edges: counting sort, merge, mirror.
 
-An empty array of weights stands for none, so that each function has one signature. The lines that append an
-entry to a row stand in each loop: as a function of their own, inlined or not, all took two to four times as
-long (4 million edges).
+An empty weight array means no weights, so that each function has one signature. The lines that append an
+entry to a row are repeated in each loop: as a separate function, inlined or not, everything took two to four
+times as long (4 million edges).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernelne._jit import cached
 
 @cached()
 def _sum_up(offsets):  # type: ignore[no-untyped-def]
-    """Make row offsets of the row sizes in `offsets[1:]`, in place; returns where to write in each row."""
+    """Turn the row sizes in `offsets[1:]` into offsets, in place; returns the write position of each row."""
     for row in range(len(offsets) - 1):
         offsets[row + 1] += offsets[row]
     return offsets[:-1].copy()
@@ -23,7 +23,7 @@ def _sum_up(offsets):  # type: ignore[no-untyped-def]
 
 @cached()
 def by_target(sources, targets, weights, n_nodes, undirected):  # type: ignore[no-untyped-def]
-    """CSR by target, rows unsorted; an undirected edge goes from its lower end to its higher one."""
+    """Return the CSR by target, rows unsorted; an undirected edge goes from its lower to its higher node."""
     offsets = np.zeros(n_nodes + 1, np.int64)
     for i in range(len(sources)):
         target = max(sources[i], targets[i]) if undirected else targets[i]
@@ -45,7 +45,7 @@ def by_target(sources, targets, weights, n_nodes, undirected):  # type: ignore[n
 
 @cached()
 def transpose(offsets, entries, weights):  # type: ignore[no-untyped-def]
-    """The transposed CSR: its rows come out ascending, and equal entries in the order they had."""
+    """Return the transposed CSR; its rows are sorted, and equal entries keep their order."""
     new_offsets = np.zeros(len(offsets), np.int64)
     for k in range(len(entries)):
         new_offsets[entries[k] + 1] += 1
@@ -64,7 +64,7 @@ def transpose(offsets, entries, weights):  # type: ignore[no-untyped-def]
 
 @cached()
 def merge(offsets, entries, weights):  # type: ignore[no-untyped-def]
-    """Merge equal neighbours in rows that are sorted, in place, adding weights; the new number of entries."""
+    """Merge equal neighbours in sorted rows, in place, adding weights; returns the new number of entries."""
     size = 0
     start = 0
     for row in range(len(offsets) - 1):
@@ -86,9 +86,9 @@ def merge(offsets, entries, weights):  # type: ignore[no-untyped-def]
 
 @cached()
 def mirror(offsets, entries, weights):  # type: ignore[no-untyped-def]
-    """The symmetric CSR of an upper triangle with sorted rows.
+    """Return the symmetric CSR of an upper triangle with sorted rows.
 
-    Rows come out sorted: when row i is read, all its lower neighbours have been written to it, in order.
+    The result is sorted: when row i is read, all its lower neighbours have already been written, in order.
     """
     new_offsets = np.zeros(len(offsets), np.int64)
     for row in range(len(offsets) - 1):
@@ -117,7 +117,7 @@ def mirror(offsets, entries, weights):  # type: ignore[no-untyped-def]
 
 @cached()
 def count_loops(offsets, neighbours):  # type: ignore[no-untyped-def]
-    """The number of entries on the diagonal."""
+    """Count the entries on the diagonal."""
     loops = 0
     for row in range(len(offsets) - 1):
         for k in range(offsets[row], offsets[row + 1]):
@@ -129,21 +129,22 @@ def count_loops(offsets, neighbours):  # type: ignore[no-untyped-def]
 def half(
     rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64] | None, n: int
 ) -> NDArray[np.bool_] | int:
-    """The entries of a symmetric n × n matrix on and below its diagonal, (m,) bool.
+    """Return a mask (m,) bool of the entries on and below the diagonal of a symmetric n × n matrix.
 
-    Where it is not symmetric: the first entry, in order of rows, that has no mirror image of its value.
+    If the matrix is not symmetric, returns the index of the first entry, in row order, that has no mirror
+    image of the same value.
     """
     data = np.empty(0) if values is None else values
     by_rows = transpose(*by_target(rows, columns, data, n, False))
     by_columns = transpose(*by_target(columns, rows, data, n, False))
     if not all(np.array_equal(a, b) for a, b in zip(by_rows, by_columns, strict=True)):
-        # Slower, because now the entry is to be named; entries that repeat may be in another order.
+        # Slower, to find the entry; repeated entries may only differ in order.
         data = np.zeros(len(rows)) if values is None else values
         here, there = np.lexsort((data, columns, rows)), np.lexsort((data, rows, columns))
         same = (rows[here] == columns[there]) & (columns[here] == rows[there]) & (data[here] == data[there])
         if not same.all():
             place = int(np.flatnonzero(~same)[0])
-            # In order of rows: an entry, and the mirror image of another; what comes first is not in both.
+            # Of the entry and the mirror image of the other, the one first in row order has no counterpart.
             one, other = int(here[place]), int(there[place])
             first = (rows[one], columns[one], data[one]) < (columns[other], rows[other], data[other])
             return one if first else other

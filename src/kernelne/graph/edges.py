@@ -1,4 +1,4 @@
-"""The edges of a graph, each once: in blocks, or as an Arrow table."""
+"""Iterate over the edges of a graph, each once: in blocks, or as an Arrow table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ ARROW_KEY = b"kernelne_graph"
 
 
 def edge_table(graph: Graph) -> Any:
-    """Columns source, target and, if it has them, weight, each edge once; its direction in the metadata."""
+    """Return an Arrow table of source, target and, if weighted, weight, each edge once.
+
+    The metadata says whether the graph is directed.
+    """
     ids = writable_ids(graph)
     blocks = list(edge_blocks(graph))
     columns = {}
@@ -33,19 +36,19 @@ def edge_table(graph: Graph) -> Any:
     return pa.table(columns).replace_schema_metadata({ARROW_KEY: json.dumps({"directed": graph.directed})})
 
 
-_BLOCK = 1 << 18  # edges written at a time
+_BLOCK = 1 << 18  # edges per block
 
 
 def writable_ids(graph: Graph) -> Any:
-    """The ids of a graph, an int64 or large_string array; InputError if they are of another kind."""
+    """Return the node ids as an int64 or large_string array; raises InputError for ids of other types."""
     ids = id_column(graph.nodes)
     if ids is None:
-        raise InputError("only graphs whose ids are all ints or all strs can be written to a file")
+        raise InputError("only graphs whose node ids are all ints or all strs can be written to a file")
     return ids
 
 
 def edge_blocks(graph: Graph) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[np.float32] | None]]:
-    """Rows of sources, rows of targets and weights, each edge once, in blocks that are not empty."""
+    """Yield non-empty blocks of (source rows, target rows, weights), each edge once."""
     for start in range(0, len(graph.neighbours), _BLOCK):
         targets = graph.neighbours[start : start + _BLOCK]
         entries = np.arange(start, start + len(targets))

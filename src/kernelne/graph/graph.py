@@ -1,4 +1,4 @@
-"""Graph: frozen CSR adjacency, weights, and node ids in a stated order."""
+"""The Graph class: immutable CSR adjacency, weights, and node ids in a documented order."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A graph that never changes: row i of every embedding of it is the node `nodes[i]`.
+    """An immutable graph: row i of each of its embeddings belongs to the node `nodes[i]`.
 
-    Build one with a `from_` method, `as_graph` or `read_graph`: the constructor trusts its arrays, and makes
-    them read-only. An undirected edge stands in the rows of both its ends, a self-loop once in its row.
+    Build one with a `from_` method, `as_graph` or `read_graph`: the constructor does not check its arrays,
+    and makes them read-only. An undirected edge is stored in the rows of both its nodes, a self-loop once.
 
     Attributes
     ----------
     offsets: (n_nodes + 1,) int64; row i is `neighbours[offsets[i]:offsets[i + 1]]`.
     neighbours: (n_entries,) int32 (int64 beyond 2**31 - 1 nodes), ascending and unique within a row.
-    weights: (n_entries,) float32 above zero, aligned with `neighbours`; None when unweighted.
+    weights: (n_entries,) float32, positive, aligned with `neighbours`; None when unweighted.
     directed: whether an entry in row i is an arc that leaves i.
-    nodes: (n_nodes,) ids, all different: int64, or objects (str; any hashable when networkx had others).
-    n_merged: how many of the edges given were repetitions, merged into others; 0 for those of a matrix.
+    nodes: (n_nodes,) unique node ids: int64, or objects (str; any hashable if built from networkx).
+    n_merged: number of repeated edges that were merged into others; 0 if built from a matrix.
     """
 
     offsets: NDArray[np.int64]
@@ -70,7 +70,7 @@ class Graph:
                 array.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle forgets that an array is read-only; the constructor puts it back.
+        # Pickle does not keep the read-only flag of arrays; the constructor sets it again.
         return Graph, (
             self.offsets, self.neighbours, self.weights, self.directed, self.nodes, self.n_merged,
         )  # fmt: skip
@@ -82,12 +82,12 @@ class Graph:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes, isolated ones included."""
+        """Number of nodes, including isolated ones."""
         return len(self.nodes)
 
     @cached_property
     def n_edges(self) -> int:
-        """Number of edges, each once (directed: of arcs); a self-loop counts once."""
+        """Number of edges (arcs if directed), each counted once; a self-loop counts once."""
         if self.directed:
             return len(self.neighbours)
         return int(len(self.neighbours) + count_loops(self.offsets, self.neighbours)) // 2
@@ -99,7 +99,7 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of all that makes the graph: direction, adjacency, weights, ids and their order."""
+        """Hex digest of the graph: direction, adjacency, weights, node ids and their order."""
         digest = hashlib.blake2b(digest_size=20)
         ids = id_column(self.nodes)
         kind = "hashable" if ids is None else str(ids.type)
@@ -116,9 +116,9 @@ class Graph:
         return digest.hexdigest()
 
     def index_of(self, ids: Any) -> NDArray[np.int64]:
-        """Rows of `ids`, as (len(ids),) int64; each call costs O(n_nodes), so ask for many ids at once.
+        """Return the rows of `ids`, (len(ids),) int64; a call costs O(n_nodes), so pass many ids at once.
 
-        An id that is not there raises UnknownNodeError.
+        Raises UnknownNodeError if an id is not in the graph.
         """
         return rows_of(ids, self.nodes)
 
@@ -132,12 +132,13 @@ class Graph:
         directed: bool = False,
         drop_self_loops: bool = False,
     ) -> Graph:
-        """A graph from aligned columns: `sources[i]`, `targets[i]` and, if given, `weights[i]` are edge i.
+        """Build a graph from aligned columns: edge i is `sources[i]`, `targets[i]`, with weight `weights[i]`.
 
-        Ids are all ints (int64) or all strs, in lists, NumPy or pyarrow arrays. The order of nodes: those in
-        `nodes`, as given, then all others sorted (ints ascending, strings by code point). Ids that stand only
-        in `nodes` are isolated nodes. Repeated edges merge and their weights add; in an undirected graph
-        (u, v) and (v, u) are one edge. An edge of weight zero is dropped with a warning; its end nodes stay.
+        Node ids are all ints (int64) or all strs, in lists, NumPy or pyarrow arrays. The order of nodes is
+        `nodes`, as given, then all others sorted (ints ascending, strings by code point). Ids that occur only
+        in `nodes` are isolated nodes. Repeated edges are merged and their weights added; in an undirected
+        graph (u, v) and (v, u) are the same edge. An edge of weight zero is dropped with a warning; its nodes
+        are kept.
 
         >>> Graph.from_edges([1, 2, 2], [2, 3, 1], nodes=[7])
         <Graph: 4 nodes, 2 edges, undirected, unweighted>
@@ -153,10 +154,10 @@ class Graph:
     def from_scipy(
         cls, matrix: Any, nodes: Any = None, directed: bool | None = None, drop_self_loops: bool = False
     ) -> Graph:
-        """A graph from a square adjacency matrix, SciPy sparse or dense: entry (i, j) is the weight of i → j.
+        """Build a graph from a square matrix, SciPy sparse or dense: entry (i, j) is the weight of i → j.
 
-        `directed=None` takes a symmetric matrix as undirected, any other as directed. A zero is no edge; when
-        all other entries are 1 the graph is unweighted. `nodes` names the rows (default 0, 1, ...).
+        `directed=None` reads a symmetric matrix as undirected, any other as directed. Zeros are not edges; if
+        all other entries are 1 the graph is unweighted. `nodes` are the ids of the rows (default 0, 1, ...).
         """
         shape = np.shape(matrix)
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -164,7 +165,7 @@ class Graph:
         n = int(shape[0])
         csr = scipy.sparse.csr_array(matrix, copy=True)
         if csr.dtype.kind not in "biuf":
-            raise InputError(f"an adjacency matrix must hold real numbers, not {csr.dtype}")
+            raise InputError(f"an adjacency matrix must contain real numbers, not {csr.dtype}")
         csr.sum_duplicates()
         csr.eliminate_zeros()
         if (bad := bad_weight(csr.data)) is not None:
@@ -196,10 +197,10 @@ class Graph:
 
     @classmethod
     def from_networkx(cls, g: Any, weight: str = "weight") -> Graph:
-        """A graph from a networkx (multi)graph, its nodes in the order of `g.nodes`.
+        """Build a graph from a networkx (multi)graph, nodes in the order of `g.nodes`.
 
-        Edges without the attribute `weight` count 1; when no edge has it the graph is unweighted. Parallel
-        edges merge and their weights add.
+        Edges without the attribute `weight` have weight 1; if no edge has it the graph is unweighted.
+        Parallel edges are merged and their weights added.
         """
         return _from_rows(read_networkx(g, weight))
 
@@ -214,12 +215,12 @@ class Graph:
         directed: bool = False,
         drop_self_loops: bool = False,
     ) -> Graph:
-        """A graph from a table of edges: of pandas, polars or pyarrow, a dict, or whatever Arrow can read.
+        """Build a graph from a table of edges: pandas, polars, pyarrow, a dict, or any that Arrow can read.
 
-        `source` and `target` name the columns of the edges' ends. Without them it is a usual pair of names
-        that is there (source and target, src and dst, from and to, u and v …, in any case), else the first
-        two columns. `weight` names the column of weights. Without it that is the column called weight, else
-        the third of three columns; False: there are none. The rest is as in `from_edges`.
+        `source` and `target` are the names of the id columns. The default is the first common pair of names
+        in the table (source and target, src and dst, from and to, u and v …, case is ignored), else the first
+        two columns. `weight` is the name of the weight column. The default is the column named weight, else
+        the third of three columns; False means no weights. Otherwise as in `from_edges`.
 
         >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
         <Graph: 3 nodes, 2 edges, directed, weighted>
@@ -235,17 +236,17 @@ class Graph:
         return graph_from_columns(columns, weights, directed, drop_self_loops)
 
     def to_arrow(self) -> Any:
-        """The edges as a pyarrow Table of the columns source, target and, if there are weights, weight.
+        """Return the edges as a pyarrow Table with the columns source, target and, if weighted, weight.
 
-        Each edge is there once. `Graph.from_table(table, nodes=graph.nodes, directed=graph.directed)` gives
-        the same graph back.
+        Each edge appears once. `Graph.from_table(table, nodes=graph.nodes, directed=graph.directed)` returns
+        the same graph.
         """
         from kernelne.graph.edges import edge_table
 
         return edge_table(self)
 
     def to_pandas(self) -> Any:
-        """The edges as a pandas DataFrame; see `to_arrow`."""
+        """Return the edges as a pandas DataFrame; see `to_arrow`."""
         try:
             import pandas  # noqa: F401  (pyarrow would fail without a hint)
         except ImportError:
@@ -253,7 +254,7 @@ class Graph:
         return self.to_arrow().to_pandas()
 
     def to_networkx(self) -> Any:
-        """The graph as a networkx Graph or DiGraph, weights in the attribute `weight`."""
+        """Return the graph as a networkx Graph or DiGraph, weights in the attribute `weight`."""
         try:
             import networkx
         except ImportError:
@@ -270,7 +271,7 @@ class Graph:
         return g
 
     def to_scipy(self) -> Any:
-        """The adjacency matrix as a (n_nodes, n_nodes) float32 csr_array, sharing memory where it can."""
+        """Return the adjacency matrix, a (n_nodes, n_nodes) float32 csr_array sharing memory if possible."""
         data = np.ones(len(self.neighbours), np.float32) if self.weights is None else self.weights
         return scipy.sparse.csr_array(
             (data, self.neighbours, self.offsets), shape=(self.n_nodes,) * 2, copy=False
@@ -278,20 +279,18 @@ class Graph:
 
 
 def as_graph(obj: Any) -> Graph:
-    """`obj` as a Graph.
+    """Convert `obj` to a Graph.
 
-    It is a Graph, a SciPy sparse matrix, a graph of networkx, igraph (ids are the attribute `name`, else 0 …
-    n - 1), rustworkx (the payloads of nodes if these are all strings or all integers and differ, else their
-    indices) or torch_geometric (0 … n - 1; undirected if every edge is there both ways), a table of edges
-    (see `Graph.from_table`), or an array or a list of edges, where each row is (source, target) or (source,
-    target, weight). Tables, arrays and lists are taken as undirected.
+    `obj` is a Graph, a SciPy sparse matrix, a graph of networkx, igraph (ids are the attribute `name`, else
+    0 … n - 1), rustworkx (ids are the node payloads if all are strings or all integers, and unique, else the
+    node indices) or torch_geometric (ids are 0 … n - 1; undirected if every edge is present in both
+    directions), a table of edges (see `Graph.from_table`), or an array or a list of edges, where each row is
+    (source, target) or (source, target, weight). Tables, arrays and lists are read as undirected.
     """
     if isinstance(obj, Graph):
         return obj
     if isinstance(obj, str | os.PathLike):
-        raise InputError(
-            f"{os.fspath(obj)!r} is a path: read_graph(path) reads a file; accepted here is {_ACCEPTED}"
-        )
+        raise InputError(f"{os.fspath(obj)!r} is a path: read_graph(path) reads a file; expected {_ACCEPTED}")
     if scipy.sparse.issparse(obj):
         return Graph.from_scipy(obj)
     if (read := reader_of(obj)) is not None:
@@ -304,7 +303,7 @@ def as_graph(obj: Any) -> Graph:
         ids, weights = obj[:, :2], obj[:, 2] if obj.shape[1] == 3 else None
         if weights is not None and obj.dtype == object:
             weights = weights.tolist()
-        # One float array for ids and weights is common: take the ids where they are exact integers.
+        # A single float array of ids and weights is common: accept ids that are exact integers.
         if weights is not None and obj.dtype.kind == "f":
             if not (np.isfinite(ids) & (np.abs(ids) < 2**53) & (ids == np.floor(ids))).all():
                 raise InputError("the first two columns are node ids and must be whole numbers below 2**53")
@@ -321,14 +320,14 @@ def as_graph(obj: Any) -> Graph:
     shape = f" of shape {obj.shape}" if isinstance(obj, np.ndarray) else ""
     square = shape and len({*obj.shape}) < obj.ndim == 2
     matrix = "; if it is an adjacency matrix, pass scipy.sparse.csr_array(array)" if square else ""
-    raise InputError(f"cannot make a graph of a {type(obj).__name__}{shape}: accepted is {_ACCEPTED}{matrix}")
+    raise InputError(f"cannot make a graph from a {type(obj).__name__}{shape}: expected {_ACCEPTED}{matrix}")
 
 
 def _refuse_matrix(rows: Any) -> None:
-    """Raise where rows of two or three are those of an adjacency matrix rather than edges, or may well be."""
+    """Raise InputError if rows of two or three values are, or may be, a matrix instead of edges."""
     if isinstance(rows, np.ndarray) and rows.dtype == bool:
         raise InputError(
-            f"an array of bools of shape {rows.shape} holds no node ids: give edges as ids, or, if it is an "
+            f"a bool array of shape {rows.shape} contains no node ids: give edges as ids, or, if it is an "
             "adjacency matrix, scipy.sparse.csr_array(array)"
         )
     if len(rows) != 3 or len(rows[0]) != 3:
@@ -336,15 +335,16 @@ def _refuse_matrix(rows: Any) -> None:
     table = [tuple(row) for row in rows]
     if table == list(zip(*table, strict=True)) and not any(table[i][i] for i in range(3)):
         raise InputError(
-            "a symmetric array of shape (3, 3) may be three weighted edges or a matrix of three nodes: "
+            "a symmetric array of shape (3, 3) may be three weighted edges or the matrix of three nodes: "
             "pass Graph.from_edges(...), or scipy.sparse.csr_array(array)"
         )
 
 
 def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, drop_self_loops: bool) -> Graph:
-    """The graph of the columns `nodes`, `sources` and `targets`, in this order, as `read_ids` returns them.
+    """Build a graph from the columns `nodes`, `sources` and `targets`, in this order, as from `read_ids`.
 
-    `columns` is emptied, so that a caller with no other reference frees them before the adjacency is built.
+    `columns` is emptied, so that the columns are freed before the adjacency is built, unless referenced
+    elsewhere.
     """
     check_same_kind(columns)
     n_sources, n_targets = len(columns["sources"]), len(columns["targets"])
@@ -361,7 +361,7 @@ def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, dr
 
 
 def _read_nodes(nodes: Any, n: int) -> NDArray[Any]:
-    """Ids given for the n rows of a matrix."""
+    """Return the node ids of the n rows of a matrix."""
     if n == 0:
         raise InputError("the graph has no nodes: the matrix is empty")
     if nodes is None:
@@ -383,6 +383,6 @@ def _from_rows(rows: Rows) -> Graph:
 def _from_codes(
     nodes: NDArray[Any], codes: list[NDArray[Any]], weights: Any, directed: bool, drop_self_loops: bool
 ) -> Graph:
-    """The graph of edges between rows of `nodes`; `codes` is [sources, targets] and is emptied."""
+    """Build a graph from edges between rows of `nodes`; `codes` is [sources, targets] and is emptied."""
     offsets, neighbours, merged, n_merged = assemble(nodes, codes, weights, directed, drop_self_loops)
     return Graph(offsets, neighbours, merged, directed, nodes, n_merged)

@@ -1,6 +1,6 @@
-"""Node ids: taken in, turned into rows of a graph, looked up, and named when they are unknown.
+"""Node ids: validate them, map them to rows, look them up, and suggest close ids for unknown ones.
 
-Without Numba, because an embedding is loaded without it.
+This module does not use Numba, because loading an embedding must not need it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError, UnknownNodeError
 
 _INT32_MAX = 2**31 - 1
-_STRING_BYTES = 2**31 - 1  # that an array of type string holds; of large_string it is as many as there are
-_HINT_FROM = 1_000  # ids compared with an unknown one: enough for a hint, and never slow
-_HINT_PIECES = 24  # pairs of letters by which these are found
+_STRING_BYTES = 2**31 - 1  # limit of an array of type string; large_string has no limit
+_HINT_FROM = 1_000  # ids compared with an unknown id: enough for a hint, and fast
+_HINT_PIECES = 24  # pairs of letters used to select them
 
 
 def node_array(given: Any) -> NDArray[Any]:
-    """Ids as int64 if all are integers that fit, else as an array of objects, strings as plain `str`."""
+    """Return node ids as int64 if all are integers that fit, else as objects, strings as plain `str`."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InputError(f"node ids: a list or an array is needed, given {given!r}")
+        raise InputError(f"node ids must be a list or an array, not {given!r}")
     if hasattr(given, "__array__"):  # pandas, arrow
         given = np.asarray(given)
         if given.ndim != 1:
-            raise InputError(f"node ids: one dimension is needed, given shape {given.shape}")
+            raise InputError(f"node ids must have one dimension; their shape is {given.shape}")
         if given.dtype.kind == "i":
             integers: NDArray[Any] = given.astype(np.int64, copy=False)
             return integers
@@ -43,16 +43,16 @@ def node_array(given: Any) -> NDArray[Any]:
         except OverflowError:
             pass  # kept as objects: usable in memory
     if kinds - {str} and all(issubclass(kind, str) for kind in kinds):
-        items = list(map(str.__str__, items))  # not str: that of an Enum gives its name
+        items = list(map(str.__str__, items))  # not str(), which returns the name of an Enum
     return np.fromiter(items, object, len(items))
 
 
 def read_ids(ids: Any, name: str) -> Any:
-    """`ids` as a pyarrow ChunkedArray of int32, int64 or large_string (null type when empty)."""
+    """Return `ids` as a pyarrow ChunkedArray of int32, int64 or large_string (null type if empty)."""
     if isinstance(ids, str | bytes) or not (hasattr(ids, "__iter__") or hasattr(ids, "__array__")):
         raise InputError(f"{name} must be a list or array of node ids, not {ids!r}")
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
-        if hasattr(ids, "__arrow_c_stream__"):  # a column of pandas or polars, as it is
+        if hasattr(ids, "__arrow_c_stream__"):  # a column of pandas or polars
             return read_ids(pa.chunked_array(ids), name)
         ids = np.asarray(ids) if hasattr(ids, "__array__") else list(ids)
         if np.ndim(ids) != 1 and isinstance(ids, np.ndarray):
@@ -69,7 +69,7 @@ def read_ids(ids: Any, name: str) -> Any:
     if not len(column):
         return pa.chunked_array([], pa.null())
     if pa.types.is_dictionary(column.type):
-        # Not by a cast, for which the strings of polars are too young. Few words may come out long.
+        # Not a cast, which does not support the string_view of polars. A short dictionary may expand a lot.
         column = pa.chunked_array([plain_strings(c.dictionary).take(c.indices) for c in column.chunks])
     if column.null_count:
         raise InputError(f"{name}: an id is missing (null)")
@@ -85,9 +85,9 @@ def read_ids(ids: Any, name: str) -> Any:
 
 
 def plain_strings(values: Any) -> Any:
-    """Strings of any type as large_string, of which one array holds them all; other values as they are.
+    """Cast strings of any type to large_string, which has no size limit; other values are returned unchanged.
 
-    That of polars, string_view, is younger than the oldest pyarrow we take.
+    The type of polars, string_view, is newer than the oldest supported pyarrow, hence the test by name.
     """
     return values.cast(pa.large_string()) if str(values.type) in ("string", "string_view") else values
 
@@ -97,7 +97,7 @@ def _too_large(name: str) -> InputError:
 
 
 def id_column(nodes: NDArray[Any]) -> Any:
-    """Node ids as a pyarrow int64 or large_string array; None when they are other hashables."""
+    """Return node ids as a pyarrow int64 or large_string array; None if they are other hashables."""
     if nodes.dtype != object:
         return pa.array(nodes)
     try:
@@ -111,7 +111,7 @@ def id_column(nodes: NDArray[Any]) -> Any:
 
 
 def check_same_kind(columns: dict[str, Any]) -> None:
-    """Raise InputError unless the columns, as `read_ids` returns them, are all of ints or all of strs."""
+    """Raise InputError unless the columns, as `read_ids` returns them, are all ints or all strs."""
     kinds = {name: "int" if pa.types.is_integer(c.type) else "str" for name, c in columns.items() if len(c)}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name} are {kind}" for name, kind in kinds.items())
@@ -119,7 +119,7 @@ def check_same_kind(columns: dict[str, Any]) -> None:
 
 
 def plain_integers(texts: Any) -> Any:
-    """Strings as an int64 column if each is an integer in its one plain spelling and fits, else None."""
+    """Return strings as an int64 column if each is an integer in canonical form that fits, else None."""
     if not pc.all(pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]*)$")).as_py():
         return None
     try:
@@ -129,13 +129,13 @@ def plain_integers(texts: Any) -> Any:
 
 
 def string_objects(strings: Any) -> NDArray[Any]:
-    """A column of strings as an array of objects."""
-    # Through a list, because to_numpy gives equal strings one object or many as it likes, and null as None.
+    """Return a column of strings as an array of objects."""
+    # Through a list, because to_numpy may or may not share equal strings, and returns null as None.
     return np.fromiter(strings.to_pylist(), object, len(strings))
 
 
 def find_rows(lookup: dict[Any, int], ids: list[Any]) -> NDArray[np.int64]:
-    """The row of each id, (len(ids),) int64; -1 for those that are not there."""
+    """Return the row of each id, (len(ids),) int64; -1 for unknown ids."""
     try:
         return np.fromiter((lookup.get(node, -1) for node in ids), np.int64, len(ids))
     except TypeError as error:
@@ -143,7 +143,7 @@ def find_rows(lookup: dict[Any, int], ids: list[Any]) -> NDArray[np.int64]:
 
 
 def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
-    """Rows of a list or array of ids, (len(ids),) int64, found in O(len(nodes)) without a lookup kept."""
+    """Return the rows of a list or array of ids, (len(ids),) int64, in O(len(nodes)); no index is kept."""
     known = id_column(nodes)
     wanted = read_ids(ids, "ids") if known is not None else node_array(ids).tolist()
     if not len(wanted):
@@ -163,7 +163,7 @@ def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def unknown_node(what: str, node: Any, nodes: NDArray[Any]) -> UnknownNodeError:
-    """The error `what` about an id that is not among `nodes`, with up to three that may have been meant."""
+    """Return the error `what` about an id that is not in `nodes`, with up to three close ids as a hint."""
     if close := _close_ids(node, nodes):
         hint = f"close ids: {', '.join(map(repr, close))}"
     elif nodes.dtype != object:
@@ -177,7 +177,7 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
     if nodes.dtype != object:
         if type(node) is not int:
             return []
-        within = min(max(node, int(nodes.min())), int(nodes.max()))  # as near, and never beyond float64
+        within = min(max(node, int(nodes.min())), int(nodes.max()))  # same nearest ids, fits float64
         gaps = np.abs(nodes.astype(np.float64) - within)
         nearest = np.argpartition(gaps, min(2, len(gaps) - 1))[:3]
         return [int(nodes[row]) for row in nearest[np.argsort(gaps[nearest], kind="stable")]]
@@ -188,14 +188,14 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
 
 
 def _likely(text: str, nodes: NDArray[Any]) -> list[Any]:
-    """A bounded number of ids for difflib, which is slow: those that share most pairs of letters."""
+    """Return at most _HINT_FROM ids for difflib, which is slow: those that share most pairs of letters."""
     ids = id_column(nodes)
     if ids is None:
         return list(islice((node for node in nodes if abs(len(str(node)) - len(text)) <= 2), _HINT_FROM))
     pieces = [text[i : i + 2] for i in range(max(len(text) - 1, 1))]
     some = np.unique(np.linspace(0, len(pieces) - 1, _HINT_PIECES).round().astype(int))
     lower = pc.utf8_lower(ids)
-    shared = -np.abs(pc.utf8_length(lower).to_numpy() - len(text)) / 2.0  # and are about as long
+    shared = -np.abs(pc.utf8_length(lower).to_numpy() - len(text)) / 2.0  # prefer a similar length
     for piece in {pieces[i] for i in some}:
         shared += pc.match_substring(lower, piece).to_numpy(zero_copy_only=False)
     best = (
@@ -207,24 +207,24 @@ def _likely(text: str, nodes: NDArray[Any]) -> list[Any]:
 
 
 def code_dtype(n_nodes: int) -> type[np.signedinteger[Any]]:
-    """The type of row numbers."""
+    """Return the dtype of row numbers."""
     return np.int32 if n_nodes <= _INT32_MAX else np.int64
 
 
 def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """Node ids in their documented order, and the rows of [sources, targets]; empties `columns`."""
+    """Return node ids in their documented order, and the rows of [sources, targets]; empties `columns`."""
     lengths = [len(column) for column in columns]
     kinds = {column.type for column in columns if len(column)}
     if len(kinds) > 1:
         kinds = {pa.int64() if any(map(pa.types.is_integer, kinds)) else pa.large_string()}
     kind = kinds.pop()
     if pa.types.is_string(kind) and sum(column.nbytes for column in columns) > _STRING_BYTES:
-        kind = pa.large_string()  # each column may be within what a string array holds, and not all ids
+        kind = pa.large_string()  # each column may fit a string array, but all ids together may not
     chunks = [chunk for column in columns if len(column) for chunk in column.cast(kind).chunks if len(chunk)]
     columns.clear()
     if pa.types.is_integer(kind):
         dense = [chunk.to_numpy() for chunk in chunks]
-        # Ids that are nearly 0..n need no hashing: a table over their range is several times faster.
+        # Ids close to 0..n need no hashing: a table over their range is several times faster.
         if min(c.min() for c in dense) >= 0 and max(c.max() for c in dense) < 4 * sum(lengths) + 1024:
             del chunks
             ids, ranks = _rank_dense(dense, lengths[0])
@@ -232,12 +232,12 @@ def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]
         del dense
     encoded = pa.chunked_array(chunks).dictionary_encode()
     del chunks
-    # The hash table just freed stays with Arrow's allocator unless it is told: half of the peak otherwise.
+    # Arrow's allocator would keep the memory of the freed hash table, half of the peak.
     pa.default_memory_pool().release_unused()
     dictionary = encoded.chunk(0).dictionary
     indices = [chunk.indices.to_numpy() for chunk in encoded.chunks]
     del encoded
-    # The dictionary is in the order of first sight, so ids given in `nodes` lead it unless one comes twice.
+    # The dictionary is in order of first occurrence, so it starts with `nodes` unless one is repeated.
     first, n = lengths[0], len(dictionary)
     given = np.concatenate([np.empty(0, np.int32), *_split_first(indices, first)])
     repeated = np.flatnonzero(given != np.arange(first))
@@ -252,7 +252,7 @@ def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]
 
 
 def _split_first(chunks: list[NDArray[Any]], length: int) -> list[NDArray[Any]]:
-    """The leading chunks that together hold `length` values: the column `nodes`."""
+    """Return the leading chunks that together have `length` values: the column `nodes`."""
     taken = 0
     leading: list[NDArray[Any]] = []
     while taken < length:
@@ -262,7 +262,7 @@ def _split_first(chunks: list[NDArray[Any]], length: int) -> list[NDArray[Any]]:
 
 
 def _rank_dense(chunks: list[NDArray[Any]], first: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Ids in documented order and a table id → row, for ids that are nearly 0..n."""
+    """Return ids in documented order and a table id → row, for ids close to 0..n."""
     size = int(max(chunk.max() for chunk in chunks)) + 1
     ranks = np.full(size, -1, code_dtype(size))
     given = np.concatenate([np.empty(0, np.int64), *_split_first(chunks, first)]).astype(np.int64)
@@ -280,11 +280,11 @@ def _rank_dense(chunks: list[NDArray[Any]], first: int) -> tuple[NDArray[np.int6
 
 
 def _duplicate(node: Any) -> InputError:
-    return InputError(f"nodes: the id {node!r} comes more than once; give each id once")
+    return InputError(f"nodes: the id {node!r} appears more than once; give each id once")
 
 
 def _look_up(ranks: NDArray[Any], indices: list[NDArray[Any]], lengths: list[int]) -> list[NDArray[Any]]:
-    """Rows of sources and of targets; frees each chunk of `indices` once it is used."""
+    """Return the rows of sources and of targets; frees each chunk of `indices` after use."""
     del indices[: len(_split_first(indices, lengths[0]))]
     columns = []
     for length in lengths[1:]:

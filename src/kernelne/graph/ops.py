@@ -1,4 +1,4 @@
-"""What can be asked of a graph: its edges, degrees, isolated nodes, the graph without directions or edges."""
+"""Functions of a graph: edges, degrees, isolated nodes, the graph without directions or some edges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelne.graph.graph import Graph, as_graph
 
 
 def as_undirected(graph: Any) -> Graph:
-    """The same nodes and edges without direction: u → v and v → u become one edge, their weights add."""
+    """Return the graph without directions: u → v and v → u become one edge, their weights are added."""
     given: Graph = as_graph(graph)
     if not given.directed:
         return given
@@ -23,21 +23,21 @@ def as_undirected(graph: Any) -> Graph:
 
 
 def isolated_nodes(graph: Graph) -> NDArray[np.bool_]:
-    """(n_nodes,) whether a node has no edge."""
+    """Return a mask (n_nodes,) of the nodes without edges."""
     isolated: NDArray[np.bool_] = graph.degrees == 0
     isolated[graph.neighbours] = False
     return isolated
 
 
 def count_isolated(graph: Graph) -> int:
-    """Nodes that no edge leaves or reaches."""
+    """Count the nodes that have neither outgoing nor incoming edges."""
     alone = graph.degrees == 0
     alone[graph.neighbours] = False
     return int(alone.sum())
 
 
 def edges_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:
-    """Edges (m, 2) of an undirected graph as rows u < v in ascending order, without loops; weights (m,)."""
+    """Return the edges (m, 2) of an undirected graph, rows u < v, sorted, no self-loops, and weights (m,)."""
     rows = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     keep = rows < graph.neighbours
     edges = np.column_stack([rows[keep], graph.neighbours[keep]]).astype(np.int64, copy=False)
@@ -45,7 +45,7 @@ def edges_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float32] | Non
 
 
 def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
-    """A graph without the edges (k, 2) given as rows u < v, in both directions; all else stays."""
+    """Return the graph without `edges` (k, 2), rows u < v, removed in both directions; nodes are kept."""
     n = graph.n_nodes
     rows = np.repeat(np.arange(n), graph.degrees)
     keys = np.minimum(rows, graph.neighbours) * n + np.maximum(rows, graph.neighbours)
@@ -57,21 +57,21 @@ def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
 
 
 def loopless_degrees(graph: Graph) -> NDArray[np.int64]:
-    """How many other nodes each node is joined to."""
+    """Return the number of neighbours of each node, not counting itself."""
     sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     return np.bincount(sources[sources != graph.neighbours], minlength=graph.n_nodes)
 
 
 @cached()
 def common_neighbours(offsets, neighbours, degrees, pairs):  # type: ignore[no-untyped-def]
-    """For each pair the number of common neighbours, and the sum of their 1/log degree."""
+    """Return, for each pair, the number of common neighbours and the sum of 1/log(degree) over them."""
     common = np.zeros(len(pairs))
     weighed = np.zeros(len(pairs))
     for i in range(len(pairs)):
         u, v = pairs[i]
         if offsets[u + 1] - offsets[u] > offsets[v + 1] - offsets[v]:
             u, v = v, u
-        # The longer list, that of a hub perhaps, is not read but searched.
+        # The longer list, possibly that of a hub, is searched instead of scanned.
         start, stop = offsets[v], offsets[v + 1]
         for k in range(offsets[u], offsets[u + 1]):
             z = neighbours[k]
@@ -86,7 +86,7 @@ def common_neighbours(offsets, neighbours, degrees, pairs):  # type: ignore[no-u
 
 
 def contains(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the keys are in a sorted array."""
+    """Return a mask of the keys that are in a sorted array."""
     if not ordered.size:
         return np.zeros(len(keys), bool)
     places = np.searchsorted(ordered, keys)

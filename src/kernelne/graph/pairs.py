@@ -1,4 +1,4 @@
-"""Edges to hide and pairs without an edge, drawn at random, for learning and testing link prediction."""
+"""Sample edges to hide and pairs without an edge, to train and test link prediction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_ROUNDS = 500
 
 
 def hide_edges(graph: Graph, share: float, rng: np.random.Generator) -> tuple[Graph, NDArray[np.int64]]:
-    """A graph without some of its edges, and these (k, 2), u < v: at most this share, chosen at random.
+    """Remove at most `share` of the edges at random; returns the graph and the removed edges (k, 2), u < v.
 
-    Directions aside its components stay connected. At most half of the edges that could go are taken: with
-    all gone, trees would be left, which look like nothing the graph was.
+    Components stay connected (ignoring direction). At most half of the removable edges are removed: without
+    all of them only trees would remain, which do not resemble the graph.
     """
     edges, _ = edges_of(as_undirected(graph))
     order = rng.permutation(len(edges))
@@ -29,7 +29,7 @@ def hide_edges(graph: Graph, share: float, rng: np.random.Generator) -> tuple[Gr
 def draw_non_edges(
     graph: Graph, edges: NDArray[np.int64], kind: str, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """As many pairs without an edge as `edges` (k, 2), some of the graph's; kinds as in `split_links`."""
+    """Sample k pairs without an edge for k `edges` (k, 2) of the graph; `kind` as in `split_links`."""
     known = edges_of(graph)[0]
     if kind == "uniform":
         return uniform_non_edges(known, len(edges), graph.n_nodes, rng)
@@ -38,9 +38,9 @@ def draw_non_edges(
 
 @cached()
 def spare_edges(edges, order, n):  # type: ignore[no-untyped-def]
-    """For each place in `order`: can its edge go, all those before it that can being gone?
+    """Whether each edge in `order` can be removed after all removable edges before it, keeping components.
 
-    Those that cannot are the spanning tree that Kruskal's method finds from the end of the order.
+    The others are the spanning forest that Kruskal's method finds from the end of the order.
     """
     parent = np.arange(n)
     spare = np.ones(len(order), np.bool_)
@@ -61,10 +61,10 @@ def spare_edges(edges, order, n):  # type: ignore[no-untyped-def]
 def uniform_non_edges(
     edges: NDArray[np.int64], size: int, n: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """`size` different pairs (size, 2) that are no edges, u < v, in random order, each as likely as any.
+    """Sample `size` distinct non-edges (size, 2), u < v, uniformly and in random order.
 
-    Pairs are numbered row by row of the upper triangle; the non-edge of rank r has as number r plus the
-    edges that come before it.
+    Pairs are numbered row by row in the upper triangle; the number of the non-edge of rank r is r plus the
+    number of edges before it.
     """
     m = len(edges)
     n_absent = n * (n - 1) // 2 - m
@@ -82,7 +82,7 @@ def uniform_non_edges(
 
 
 def _distinct(total: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """`size` different numbers below `total`, in random order, in time and memory O(size)."""
+    """Sample `size` distinct integers below `total`, in random order, in O(size) time and memory."""
     if total < 4 * size:
         return rng.permutation(total)[:size]
     drawn = np.empty(0, np.int64)
@@ -95,9 +95,9 @@ def _distinct(total: int, size: int, rng: np.random.Generator) -> NDArray[np.int
 def pair_anew(
     edges: NDArray[np.int64], taken: NDArray[np.int64], n: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The ends of `edges` in other pairs, u < v, none twice, none with a key u · n + v in `taken` (sorted).
+    """Pair the nodes of `edges` anew: distinct pairs u < v, keys u · n + v not in `taken` (sorted).
 
-    Bad pairs are broken up together with as many others, chosen at random, until there are none.
+    Invalid pairs are shuffled together with as many random others until all are valid.
     """
     pairs = edges.copy()
     keys = np.empty(len(pairs), np.int64)
@@ -115,6 +115,6 @@ def pair_anew(
             return pairs
         again = np.union1d(bad, rng.integers(len(pairs), size=bad.size))
     raise InputError(
-        f"no {len(edges)} non-edges found with the degrees of as many edges ({bad.size} missing): the graph "
+        f"cannot sample {len(edges)} non-edges with the degrees of the edges ({bad.size} missing): the graph "
         'is too small or too dense; use non_edges="uniform"'
     )

@@ -1,1 +1,1 @@
-"""Files: read and written whole or not at all, checked before memory is taken, never executed."""
+"""Read and write files: atomically, with declared sizes checked before allocation, without executing code."""

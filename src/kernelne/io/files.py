@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees either the old file or the whole new one, never a part of it."""
+"""Write files atomically: a reader sees either the old file or the complete new one; check input files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def atomic_output(path: PathLike, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary file beside `path` to write to; put it in place once the block has ended well.
+    """Yield the path of a temporary file next to `path`; rename it to `path` when the block succeeds.
 
-    The block may write to, truncate or replace the temporary file, whose suffix means nothing. If the block
-    raises, KeyboardInterrupt included, the temporary file is removed and what was at `path` is untouched.
-    A symbolic link is written through. A file that is overwritten keeps its permissions.
+    The block may write to, truncate or replace the temporary file; its suffix has no meaning. If the block
+    raises, including KeyboardInterrupt, the temporary file is removed and the file at `path` is unchanged.
+    Symbolic links are followed. A file that is overwritten keeps its permissions.
 
-    Raises InputError if `path` is not a regular file, or if it exists and `overwrite` is false, even when it
-    appeared during the block; OutputError if the system refuses to write (disk full, missing folder).
+    Raises InputError if `path` is not a regular file, or if it exists and `overwrite` is false, even if it
+    was created during the block; OutputError if writing fails (disk full, missing folder).
     """
     target, old_mode = _check_target(path, overwrite)
     temporary = _temporary_name(target)
@@ -33,27 +33,27 @@ def atomic_output(path: PathLike, overwrite: bool = False) -> Iterator[Path]:
         mode = _create(temporary)
         if old_mode is not None:
             mode = old_mode
-            os.chmod(temporary, mode | stat.S_IRUSR | stat.S_IWUSR)  # never more public than the old file
+            os.chmod(temporary, mode | stat.S_IRUSR | stat.S_IWUSR)  # never more permissive than the old file
         yield temporary
         _sync(temporary)
-        os.chmod(temporary, mode)  # last: with the old permissions we may not be able to open it
+        os.chmod(temporary, mode)  # last: the old permissions may not allow opening it
         _put_in_place(temporary, target, path, overwrite)
     except OSError as error:
         raise _output_error(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    # The new file is in place whatever happens here: a folder that cannot be synchronised (network file
-    # systems, Windows) is no reason to report that nothing was written.
+    # The new file is already in place: a folder that cannot be synchronised (network file systems,
+    # Windows) must not be reported as a failed write.
     with contextlib.suppress(OSError):
         _sync(target.parent)
 
 
 def check_output(path: PathLike, overwrite: bool = False) -> None:
-    """Raise now what `atomic_output` would raise later, so that nobody trains for hours to learn it.
+    """Raise the errors of `atomic_output` early, before hours of training.
 
-    The folder is tried by creating and removing a file in it: permission bits alone do not tell about
-    read-only or full file systems.
+    A file is created in the folder and removed: permission bits alone do not reveal read-only or full file
+    systems.
     """
     target, _ = _check_target(path, overwrite)
     temporary = _temporary_name(target)
@@ -67,7 +67,7 @@ def check_output(path: PathLike, overwrite: bool = False) -> None:
 
 
 def _check_target(path: PathLike, overwrite: bool) -> tuple[Path, int | None]:
-    """Return the file to write, links followed, and the permissions it has now (None: it is not there)."""
+    """Return the file to write, links followed, and its current permissions (None: it does not exist)."""
     try:
         target = Path(os.path.realpath(path))
         status = os.stat(target)
@@ -76,7 +76,7 @@ def _check_target(path: PathLike, overwrite: bool) -> tuple[Path, int | None]:
     except OSError as error:
         raise _output_error(path, error) from error
     except ValueError as error:
-        raise InputError(f"{os.fspath(path)!r} cannot be a file name: {error}") from error
+        raise InputError(f"{os.fspath(path)!r} is not a valid file name: {error}") from error
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{os.fspath(path)}: is a folder, give the name of a file")
     if not stat.S_ISREG(status.st_mode):
@@ -87,12 +87,12 @@ def _check_target(path: PathLike, overwrite: bool) -> tuple[Path, int | None]:
 
 
 def _temporary_name(target: Path) -> Path:
-    # Cut, because the longest name a file may have leaves no room for more.
+    # Truncated, because the longest allowed file name leaves no room for a suffix.
     return target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
 
 
 def _create(path: Path) -> int:
-    """Create an empty file with the permissions the umask gives (mkstemp would give 0600) and return them."""
+    """Create an empty file with the permissions of the umask (mkstemp would use 0600) and return them."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     try:
         return stat.S_IMODE(os.fstat(descriptor).st_mode)
@@ -101,7 +101,7 @@ def _create(path: Path) -> int:
 
 
 def _sync(path: Path) -> None:
-    # Folders can only be opened for reading; Windows synchronises only what is open for writing.
+    # Folders can only be opened for reading; Windows synchronises only files open for writing.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -114,12 +114,12 @@ def _put_in_place(temporary: Path, target: Path, path: PathLike, overwrite: bool
         os.replace(temporary, target)
         return
     try:
-        os.link(temporary, target)  # unlike a rename, fails if the target has appeared meanwhile
+        os.link(temporary, target)  # unlike a rename, fails if the target exists by now
         return
     except FileExistsError:
         raise _exists_error(path) from None
     except (OSError, AttributeError, NotImplementedError):
-        pass  # no hard links here (FAT, some network file systems): reserve the name, then rename over it
+        pass  # no hard links (FAT, some network file systems): reserve the name, then rename over it
     try:
         _create(target)
     except FileExistsError:
@@ -132,7 +132,7 @@ def _put_in_place(temporary: Path, target: Path, path: PathLike, overwrite: bool
 
 
 def _exists_error(path: PathLike) -> InputError:
-    return InputError(f"{os.fspath(path)}: exists already; pass overwrite=True (--overwrite) to replace it")
+    return InputError(f"{os.fspath(path)}: already exists; pass overwrite=True (--overwrite) to replace it")
 
 
 def _output_error(path: PathLike, error: OSError) -> OutputError:
@@ -143,12 +143,9 @@ def _output_error(path: PathLike, error: OSError) -> OutputError:
     return OutputError(f"{os.fspath(path)}: cannot be written: {reason}")
 
 
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-
-
 _XML = b"<?xml"
-
-
 _KINDS = {
     b"PK\x03\x04": "is an Excel or zip file: save it as CSV, or unpack it",
     b"\xd0\xcf\x11\xe0": "is an old Excel file: save it as CSV",
@@ -159,22 +156,22 @@ _KINDS = {
     b"%pdf-": "is a PDF file: save the table in it as CSV",
     b"<!doctype html": "is a web page (HTML): download the file itself",
     b"<html": "is a web page (HTML): download the file itself",
-    _XML: "is an XML file: name it .graphml if it is one of GraphML, or write the edges as text",
+    _XML: "is an XML file: name it .graphml if it is GraphML, or write the edges as text",
 }
 
 
 def check_input(path: str | os.PathLike[str]) -> int:
-    """The size of the file in bytes, if it is one that can be read.
+    """Check that a file can be read, and return its size in bytes.
 
-    Raises FileNotFoundError if it is not there, FolderError, FileFormatError if it is no ordinary file (to
-    open a named pipe would wait for somebody to write to it), InputError if the system refuses to read it.
+    Raises FileNotFoundError if it does not exist, FolderError if it is a folder, FileFormatError if it is not
+    a regular file (opening a named pipe would wait for a writer), InputError if it cannot be opened.
     """
     name = os.fspath(path)
     try:
         status = os.stat(name)
         if stat.S_ISREG(status.st_mode):
-            os.close(os.open(name, os.O_RDONLY))  # permission bits alone do not tell
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # a ValueError: no file can have this name
+            os.close(os.open(name, os.O_RDONLY))  # permission bits alone are not sufficient
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: not a valid file name
         raise FileNotFoundError(f"{name}: there is no such file") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or type(error).__name__}") from error
@@ -185,25 +182,30 @@ def check_input(path: str | os.PathLike[str]) -> int:
     return status.st_size
 
 
+def compression_by_name(path: str | os.PathLike[str]) -> str | None:
+    """How the file is compressed, gzip or zstd, by its name; None: it is not."""
+    return _COMPRESSIONS.get(Path(path).suffix.lower())
+
+
 def check_compressed(path: str | os.PathLike[str], compression: str) -> None:
-    """Raise FileFormatError if the file, by its name compressed, is not; an empty one is let through."""
+    """Raise FileFormatError if a file with the suffix of `compression` is not compressed; it may be empty."""
     with open(path, "rb") as file:
         head = file.read(4)
-    # zstd may start with a frame to skip.
+    # A zstd file may start with a skippable frame.
     skips = compression == "zstd" and head[1:] == b"\x2a\x4d\x18" and head[0] >> 4 == 5
     if head and not skips and not head.startswith(_GZIP if compression == "gzip" else _ZSTD):
-        raise FileFormatError(path, f"is not a {compression} file, in spite of its name")
+        raise FileFormatError(path, f"is not a {compression} file, despite its suffix")
 
 
-def compression_by_content(path: str | os.PathLike[str]) -> str:
-    """The suffix that goes with how a file is compressed, by its first bytes; empty if it is not."""
+def compression_suffix(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of the compression found in the first bytes; empty if the file is not compressed."""
     with open(path, "rb") as file:
         head = file.read(4)
     return ".gz" if head.startswith(_GZIP) else ".zst" if head == _ZSTD else ""
 
 
-def check_start(path: str | os.PathLike[str], head: bytes, xml: bool = False) -> None:
-    """Raise FileFormatError if the first bytes are those of something else than text; `xml`: may be XML."""
+def refuse_other_kinds(path: str | os.PathLike[str], head: bytes, xml: bool = False) -> None:
+    """Raise FileFormatError if the first bytes show that the file is not text; `xml`: it may be XML."""
     text = head.removeprefix(BOM_UTF8).lstrip().lower()
     for magic, message in _KINDS.items():
         if xml and magic == _XML:

@@ -1,10 +1,10 @@
-"""Labels of nodes: read from a text file, and matched to the rows of a graph or an embedding."""
+"""Node labels: read them from a text file, and match them to the rows of a graph or an embedding."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph.ids import id_column, node_array, plain_integers, string_objects, unknown_node
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
+from kernelne.io.text.columns import Layout, read_columns
 from kernelne.io.text.sniff import Field
 from kernelne.io.text.tokens import WHITESPACE
 
-_SAMPLE = 100  # data lines looked at to find the separator
-_LARGEST = 1 << 32  # bytes of the indicator: a file beyond it holds names rather than labels
+_SAMPLE = 100  # data lines used to detect the separator
+_LARGEST = 1 << 32  # bytes of the indicator: a larger file probably contains names, not labels
 _NODE_NAMES = {"node", "nodes", "node_id", "nodeid", "node id", "id", "name", "vertex", "vertex_id"}
 _LABEL_NAMES = {
     "label", "labels", "class", "classes", "group", "groups", "community", "communities", "category",
@@ -31,10 +32,10 @@ _LABEL_NAMES = {
 
 
 def by_id(given: Any, nodes: Any = None) -> Any:
-    """Labels, where what is given names its nodes: a mapping {node: label}, or a pandas Series by its index.
+    """Convert a mapping {node: label}, or a pandas Series indexed by node ids, to Labels.
 
-    All else comes back as it is. So does a Series whose index is just 0, 1, …, as every Series has that is
-    given none, unless these are ids: all of them are among `nodes`, or all of `nodes` are among them.
+    Other values are returned unchanged. So is a Series with the default index 0, 1, …, unless these are node
+    ids: all of them are in `nodes`, or all of `nodes` are in the index.
     """
     if isinstance(given, Mapping):
         return Labels.from_values(list(given), list(given.values()))
@@ -50,7 +51,7 @@ def by_id(given: Any, nodes: Any = None) -> Any:
 
 
 def _are_ids(count: int, nodes: NDArray[Any]) -> bool:
-    """Whether 0 … count - 1 are all among `nodes`, as integers or as text, or have all of them among them."""
+    """Whether all of 0 … count - 1 are in `nodes`, as integers or as text, or contain all of `nodes`."""
     if nodes.dtype != object:
         n_shared = int(((nodes >= 0) & (nodes < count)).sum())
     else:
@@ -60,17 +61,17 @@ def _are_ids(count: int, nodes: NDArray[Any]) -> bool:
 
 
 def as_labels(given: Any, nodes: Any) -> Labels:
-    """What is given as Labels: those, what `by_id` knows, or one value a node in the order of `nodes`."""
+    """Convert to Labels: Labels, anything `by_id` accepts, or one value per node in the order of `nodes`."""
     named = by_id(given, nodes)
     return named if isinstance(named, Labels) else Labels.from_values(nodes, named)
 
 
 class Labels:
-    """Which nodes have which labels.
+    """The labels of nodes.
 
-    nodes      (n,) ids, all different, in the order of the file: int64, or objects (str)
-    classes    (K,) their names, ascending: int64 if all are plain integers, else objects (str)
-    indicator  (n, K) bool, read-only: whether node i has class j; no row is empty. Made when asked for
+    nodes      (n,) unique node ids, in the order of the file: int64, or objects (str)
+    classes    (K,) the distinct labels, sorted: int64 if all are plain integers, else objects (str)
+    indicator  (n, K) bool, read-only: whether node i has class j; no row is empty. Computed on first access
     """
 
     def __init__(self, nodes: Any, classes: Any, indicator: Any) -> None:
@@ -78,19 +79,19 @@ class Labels:
         shape = len(nodes), len(classes)
         if table.shape != shape or table.dtype != bool:
             raise InputError(
-                f"indicator: bool of shape {shape} is needed, given {table.dtype} of {table.shape}"
+                f"indicator must be bool of shape {shape}, not {table.dtype} of shape {table.shape}"
             )
         self._store(nodes, classes, *table.nonzero())
 
     @classmethod
     def from_values(cls, nodes: Any, values: Any) -> Labels:
-        """One label a node: `values[i]`, an int or a str, is that of `nodes[i]`."""
+        """Build Labels with one label per node: `values[i]`, an int or a str, is the label of `nodes[i]`."""
         given = np.asarray(values)
         missing = (given == np.array(None)) | (given != given) if given.dtype.kind in "fO" else []
         if (empty := np.flatnonzero(missing)).size:
-            raise InputError(f"values[{empty[0]}] is {given[empty[0]]}: leave nodes without a label out")
+            raise InputError(f"values[{empty[0]}] is {given[empty[0]]}: leave out nodes without a label")
         if given.shape != (len(nodes),):
-            raise InputError(f"values: shape {given.shape} for {len(nodes)} nodes: give one a node")
+            raise InputError(f"values has shape {given.shape} for {len(nodes)} nodes: give one per node")
         try:
             classes, codes = np.unique(given, return_inverse=True)
         except TypeError as error:
@@ -99,14 +100,14 @@ class Labels:
 
     @classmethod
     def _from_pairs(cls, nodes: Any, classes: Any, owners: NDArray[Any], columns: NDArray[Any]) -> Labels:
-        """Node `owners[k]` has class `columns[k]`; pairs come in any order, and more than once."""
+        """Build Labels where node `owners[k]` has class `columns[k]`; pairs may be unsorted and repeated."""
         made = cls.__new__(cls)
         pairs = np.unique(owners.astype(np.int64) * max(1, len(classes)) + columns)
         made._store(nodes, classes, *np.divmod(pairs, max(1, len(classes))))
         return made
 
     def _store(self, nodes: Any, classes: Any, owners: NDArray[Any], columns: NDArray[Any]) -> None:
-        """Pairs in order of nodes: they take memory for the labels there are, not for all there could be."""
+        """Store pairs sorted by node: memory grows with the number of labels, not with n · K."""
         self.nodes, self.classes = node_array(nodes).view(), node_array(classes).view()
         self._owners, self._columns = owners, columns
         counts = np.bincount(owners, minlength=len(self.nodes))
@@ -116,7 +117,7 @@ class Labels:
         for name in ("nodes", "classes"):
             array = getattr(self, name)
             if len(set(array.tolist())) < len(array):
-                raise InputError(f"{name}: one comes more than once; give each once")
+                raise InputError(f"{name} contains duplicates; give each once")
             array.flags.writeable = False
         self._most = int(counts.max(initial=0))
 
@@ -129,7 +130,7 @@ class Labels:
 
     @cached_property
     def indicator(self) -> NDArray[np.bool_]:
-        """(n, K) bool, read-only; InputError where it would be larger than 4 GiB."""
+        """(n, K) bool, read-only; raises InputError if it would be larger than 4 GiB."""
         table = self._rows(np.arange(len(self)))
         table.flags.writeable = False
         return table
@@ -141,11 +142,11 @@ class Labels:
 
     @property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(k,) and (k,) int64: of each label of a node, positions in `nodes`, ascending, and `classes`."""
+        """(k,) and (k,) int64: positions in `nodes`, ascending, and in `classes`, of each pair."""
         return self._owners.astype(np.int64), self._columns.astype(np.int64)
 
     def among(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], Labels]:
-        """As `for_nodes`, but Labels of these rows alone, in their order: names are kept, tables not made."""
+        """As `for_nodes`, but returns Labels of these rows only, in their order, without an indicator."""
         rows, mine = self._match(nodes, unknown)
         place = np.full(len(self), -1)
         place[mine] = np.arange(len(mine))
@@ -155,10 +156,10 @@ class Labels:
         return rows, Labels._from_pairs(ids, self.classes, owners[kept], self._columns[kept])
 
     def for_nodes(self, nodes: Any, *, unknown: str = "error") -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The rows of `nodes` that have labels, (m,) int64 ascending, and their indicator, (m, K) bool.
+        """Return the rows of `nodes` that have labels, (m,) int64 ascending, and the indicator (m, K) bool.
 
-        Nodes without a label are left out. A labelled id that is not among `nodes` raises UnknownNodeError,
-        or is left out too if `unknown` is "skip". Where one side has integers and the other strings, they are
+        Nodes without a label are left out. A labelled id that is not in `nodes` raises UnknownNodeError, or
+        is left out too if `unknown` is "skip". If one side has integers and the other strings, they are
         compared as text.
         """
         rows, mine = self._match(nodes, unknown)
@@ -167,20 +168,20 @@ class Labels:
     def single_for(
         self, nodes: Any, *, unknown: str = "error"
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """As `for_nodes`, but (m,) int64 positions in `classes`; InputError if a node has several labels."""
+        """As `for_nodes`, but with positions in `classes`, (m,) int64; InputError if a node has several."""
         rows, mine = self._match(nodes, unknown)
         if (np.bincount(self._owners)[mine] > 1).any():
-            raise InputError("some nodes have several labels: to compare, each needs one")
+            raise InputError("some nodes have several labels: each must have exactly one")
         codes = np.zeros(len(self), np.int64)
         codes[self._owners] = self._columns
         return rows, codes[mine]
 
     def _rows(self, mine: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(m, K) bool, the classes of the nodes `mine` (m,), all different."""
+        """Return (m, K) bool, the classes of the nodes at positions `mine` (m,), unique."""
         n, n_classes = len(mine), len(self.classes)
         if n * n_classes > _LARGEST:
             raise InputError(
-                f"{n_classes:,} different labels for {n:,} nodes: too many for a table of both; are these "
+                f"{n_classes:,} different labels for {n:,} nodes: too many for an indicator table; are these "
                 "labels, or names?"
             )
         place = np.full(len(self), -1)
@@ -191,7 +192,7 @@ class Labels:
         return table
 
     def _match(self, nodes: Any, unknown: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of `nodes` that have labels, ascending, and where these nodes are among ours."""
+        """Return the rows of `nodes` that have labels, ascending, and their positions in `self.nodes`."""
         if unknown not in ("error", "skip"):
             raise ParameterError("unknown", unknown, "must be 'error' or 'skip'")
         nodes = node_array(nodes)
@@ -215,24 +216,24 @@ class Labels:
 def read_labels(
     path: str | bytes | os.PathLike[str], *, header: bool | None = None, separator: str | None = None
 ) -> Labels:
-    """Read the labels of nodes: on each line a node and its label, or several labels with commas between.
+    """Read node labels: each line has a node and its label, or several labels separated by commas.
 
-    The file is UTF-8 text, compressed if its name ends in .gz or .zst. Node and labels stand between tabs,
-    blanks, semicolons or commas; where it is commas, several labels have semicolons between them. A node may
-    also have a line for each of its labels; one that has none (`ann,`) is left out. Blank lines and lines
+    The file is UTF-8 text, compressed if its name ends in .gz or .zst. Node and labels are separated by tabs,
+    whitespace, semicolons or commas; with commas, several labels are separated by semicolons. A node may also
+    have one line for each of its labels; a node without a label (`ann,`) is left out. Blank lines and lines
     that start with # or % are skipped.
 
-    Node ids are read as `read_graph` reads them: integers if all are, else strings; so are the labels.
+    Node ids are read as by `read_graph`: integers if all are, else strings. The same applies to labels.
 
-    Of a .mat file it is the variable `group`: an indicator (n, K), or one class number for each node. Nodes
-    are 0 … n - 1, as `read_graph` numbers them; those without a class are left out.
+    In a .mat file, labels are the variable `group`: an indicator (n, K), or one class number for each node.
+    Nodes are 0 … n - 1, as in `read_graph`; those without a class are left out.
 
     Parameters
     ----------
-    header: whether the first data line names the columns. None: it does if it reads like `node label`, or if
-        it holds words where all lines below have an integer for a node.
-    separator: the character between node and labels, or tab, comma, semicolon or space; None finds it from
-        the first lines and, for blanks and commas, from the name: a .csv has commas.
+    header: whether the first data line is a header. None: it is one if it looks like `node label`, or if it
+        has words where all other lines have an integer node id.
+    separator: the character between node and labels, or tab, comma, semicolon or space; None detects it from
+        the first lines and the suffix: a .csv is not separated by whitespace.
     """
     path = os.fsdecode(path)
     if Path(path).suffix.lower() == ".mat":
@@ -248,16 +249,19 @@ def read_labels(
     if header is None:
         header = _is_header([sniff.split(raw, mark) for _, raw in sample])
     first_line = sample[0][0] + header
-    nodes, lists = _read_columns(path, mark, first_line)
+    layout = Layout(mark, 2, 2, False, first_line, may_lack_last_id=True)
+    found = read_columns(path, layout, True, partial(_line_error, path, layout))
+    assert found is not None  # as text, every file can be read or is an error
+    nodes, lists = (column.cast(pa.large_string()).combine_chunks() for column in found[0])
     if not len(nodes):
         raise FileFormatError(
             path,
-            "no labels in the file: its one line was taken for a header, header=False (--no-labels-header) "
-            "reads it",
+            "no labels in the file: its only line was read as a header; header=False (--no-labels-header) "
+            "reads it as a label",
         )
     given = np.flatnonzero(pc.not_equal(lists, "").to_numpy(zero_copy_only=False))
     if not len(given):
-        raise FileFormatError(path, "no labels in the file: the cell of every node is empty")
+        raise FileFormatError(path, "no labels in the file: the label of every node is empty")
     nodes, lists = nodes.take(pa.array(given)), lists.take(pa.array(given))
     split = pc.split_pattern(lists, _joint(mark))
     owners = pc.list_parent_indices(split).to_numpy()
@@ -266,7 +270,7 @@ def read_labels(
     if empty >= 0:
         line, raw = next(islice(text_lines.data_lines(path, first_line), int(given[owners[empty]]), None))
         expected = f"expected a label before and after each {_joint(mark)!r}"
-        raise FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
     ids, rows = _encode(nodes)
     classes, columns = _encode(names)
     order = np.argsort(classes, kind="stable")
@@ -279,7 +283,7 @@ def _read_mat(path: str, header: bool | None, separator: str | None) -> Labels:
 
     for name, value in (("header", header), ("separator", separator)):
         if value is not None:
-            raise ParameterError(name, value, "says how to read text, not a .mat file")
+            raise ParameterError(name, value, "applies to text files, not to a .mat file")
     rows, groups = read_groups(path)
     if not len(rows):
         raise FileFormatError(path, "no labels in the file: 'group' is empty or all zero")
@@ -295,14 +299,14 @@ def _comparable(nodes: NDArray[Any]) -> Any:
     texts = list(map(str, nodes))
     try:
         return pa.array(texts, pa.large_string())
-    except UnicodeEncodeError as error:  # half of a surrogate pair, which no file can hold
+    except UnicodeEncodeError as error:  # a lone surrogate, which UTF-8 cannot encode
         raise InputError(
             f"the id {error.object!r} is not Unicode text (character {error.start + 1}): rename the node"
         ) from None
 
 
 def _encode(texts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The different values in the order of first sight, integers if all are, and the position of each."""
+    """Return the distinct values in order of first occurrence, integers if all are, and the code of each."""
     integers = plain_integers(texts)
     encoded = (texts if integers is None else integers).dictionary_encode()
     values = encoded.dictionary
@@ -313,12 +317,12 @@ def _encode(texts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _joint(mark: int) -> str:
-    """What stands between several labels."""
+    """Return the separator between several labels of a node."""
     return ";" if mark == ord(",") else ","
 
 
 def _find_separator(path: str | os.PathLike[str], lines: Sequence[bytes]) -> int:
-    """The separator that splits most lines in two; among several the one that comes first in a line."""
+    """Return the separator that splits most lines in two; among ties the one that occurs first in a line."""
 
     def score(mark: int) -> tuple[int, int, int]:
         rows = [sniff.split(raw, mark) for raw in lines]
@@ -344,34 +348,11 @@ def _is_header(rows: Sequence[Sequence[Field]]) -> bool:
     return words and len(rows) > 1 and all(len(row) == 2 and row[0].is_integer for row in rows[1:])
 
 
-def _read_columns(path: str | os.PathLike[str], mark: int, first_line: int) -> tuple[Any, Any]:
-    """The two fields of each line as large_string arrays."""
-    text = np.empty((2, text_lines.BUFFER), np.uint8)
-    ends = np.zeros((2, text_lines.BUFFER // 2 + 2), np.int32)  # no data line is shorter than "1\n"
-    out = np.empty((2, 0), np.int64), np.empty(0), text, ends
-    pieces: tuple[list[Any], list[Any]] = ([], [])
-    line = 0
-    for buffer, start, stop in text_lines.read_chunks(path):
-        text_lines.check_text(path, buffer, start, stop, line)
-        count, status, position, line = tokens.scan(
-            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out, np.empty(0, np.int64)
-        )
-        if status != tokens.OK:
-            raise _line_error(path, status, mark, line, text_lines.text_at(buffer, position))
-        for k, column in enumerate(pieces):
-            bounds = pa.py_buffer(ends[k, : count + 1].copy())
-            data = pa.py_buffer(text[k, : ends[k, count]].copy())
-            chunk = pa.Array.from_buffers(pa.string(), count, [None, bounds, data])
-            column.append(chunk.cast(pa.large_string()))
-    nodes, lists = (pa.concat_arrays(column) for column in pieces)
-    return nodes, lists
-
-
 def _line_error(
-    path: str | os.PathLike[str], status: int, mark: int, line: int, text: str
+    path: str | os.PathLike[str], layout: Layout, status: int, line: int, text: str
 ) -> FileFormatError:
-    between = sniff.SEPARATORS.get(mark, repr(chr(mark)))
-    wanted = f"expected a node and its labels between {between}, {_joint(mark)!r} between several labels"
+    joint = _joint(layout.separator)
+    wanted = f"expected a node and its labels separated by {layout.between}, several labels by {joint!r}"
     expected = {
         tokens.EMPTY_ID: f"{wanted}; a field is empty",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",

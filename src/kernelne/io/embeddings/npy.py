@@ -1,4 +1,4 @@
-"""The .npy format of an embedding: the vectors, and the ids in a text file beside them."""
+"""The .npy format of an embedding: the vectors, with the node ids in a text file next to it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError, warn
-from kernelne.io.embeddings.parts import Fields, integers_or_strings
+from kernelne.io.embeddings.shared import Fields, integers_or_strings
 from kernelne.io.files import check_input
 
 
 def nodes_file(path: Path) -> Path:
-    """Where the ids of the vectors in the .npy file `path` are."""
+    """Return the path of the file with the node ids of the .npy file `path`."""
     return path.with_name(path.name + ".nodes.txt")
 
 
 def write_node_lines(fields: Fields, stream: BinaryIO) -> None:
-    """Write the ids, one a line."""
+    """Write the node ids, one per line."""
     stream.write("".join(f"{node}\n" for node in fields["nodes"].tolist()).encode())
 
 
 def read_node_lines(path: Path, n_nodes: int) -> NDArray[Any] | None:
-    """The ids that `write_node_lines` wrote; None if there is no such file."""
+    """Read node ids written by `write_node_lines`; returns None if the file does not exist."""
     try:
         check_input(path)
     except FileNotFoundError:
@@ -37,29 +37,29 @@ def read_node_lines(path: Path, n_nodes: int) -> NDArray[Any] | None:
         raise FileFormatError(path, f"the node ids are not UTF-8: {error.reason}") from error
     nodes = text.split("\n")
     if nodes.pop() != "" or len(nodes) != n_nodes:
-        raise FileFormatError(path, f"one whole line for each of the {n_nodes} vectors is needed")
+        raise FileFormatError(path, f"expected one complete line for each of the {n_nodes} vectors")
     return integers_or_strings(pa.array(nodes, pa.large_string()))
 
 
 def write_array(array: NDArray[Any], stream: IO[bytes]) -> None:
-    """Write an array as a .npy file holds it."""
-    # Not numpy.save: on a full disk it says "1024 requested and 512 written" and no more.
+    """Write an array in .npy format."""
+    # Not numpy.save: on a full disk its only message is "1024 requested and 512 written".
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
     stream.write(array.data)
 
 
 def read_array_header(path: Path, stream: IO[bytes], size: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """The dtype and shape a .npy header declares, if they fit the `size` bytes of the stream exactly."""
+    """Return dtype and shape of a .npy header, checked to match the `size` of the stream in bytes."""
     try:
         version = np.lib.format.read_magic(stream)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         shape, _, dtype = read[version](stream)
-    except Exception as error:  # a crafted header raises anything, from TokenError to TypeError
-        raise FileFormatError(path, f"not an array of numpy: {type(error).__name__}") from error
+    except Exception as error:  # a crafted header may raise anything, from TokenError to TypeError
+        raise FileFormatError(path, f"not an array in .npy format: {type(error).__name__}") from error
     if dtype.hasobject:
-        raise FileFormatError(path, "holds Python objects (pickle), which are never loaded")
+        raise FileFormatError(path, "contains Python objects (pickle), which are never loaded")
     if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != size - stream.tell():
-        raise FileFormatError(path, f"the header asks for {shape} of {dtype}, the file has another size")
+        raise FileFormatError(path, f"the header declares {shape} of {dtype}, but the file has another size")
     return dtype, shape
 
 
@@ -73,7 +73,7 @@ def read(path: Path) -> Fields:
         stream.seek(0)
         vectors = np.lib.format.read_array(stream, allow_pickle=False)
     if vectors.ndim != 2:
-        raise FileFormatError(path, f"an array of 2 dimensions is needed, this one has shape {vectors.shape}")
+        raise FileFormatError(path, f"expected an array of 2 dimensions, this one has shape {vectors.shape}")
     nodes = read_node_lines(nodes_file(path), len(vectors))
     if nodes is None:
         warn(f"{path}: no node ids in {nodes_file(path).name}, rows are numbered from 0")

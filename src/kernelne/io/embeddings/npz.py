@@ -1,4 +1,4 @@
-"""The .npz format of an embedding: holds everything, and numpy.load opens it."""
+"""The .npz format of an embedding: stores all fields, and can be opened by numpy.load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelne.errors import FileFormatError
 from kernelne.io.embeddings.npy import read_array_header, write_array
-from kernelne.io.embeddings.parts import KEY, Fields, check_array, from_arrays, to_arrays
+from kernelne.io.embeddings.shared import KEY, Fields, check_array, from_arrays, to_arrays
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:
@@ -26,13 +26,13 @@ def read(path: Path) -> Fields:
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         if f"{KEY}.npy" not in archive.namelist():
-            raise FileFormatError(path, f"not an embedding of this package: no {KEY!r} in it")
+            raise FileFormatError(path, f"not an embedding written by kernelne: it has no {KEY!r}")
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             if info.compress_type != zipfile.ZIP_STORED or info.file_size > path.stat().st_size:
                 raise FileFormatError(path, f"{name!r} is compressed or larger than the file")
             if name in arrays:
-                raise FileFormatError(path, f"{name!r} is there twice")
+                raise FileFormatError(path, f"{name!r} appears twice")
             with archive.open(info) as member:
                 dtype, shape = read_array_header(path, member, info.file_size)
             if name != KEY:

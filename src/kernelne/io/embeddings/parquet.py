@@ -1,4 +1,4 @@
-"""The .parquet format of an embedding, and the Arrow table it holds: a row a node, and the provenance."""
+"""The .parquet format of an embedding, and its Arrow table: one row per node, and the provenance."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyarrow import types
 
 from kernelne.errors import FileFormatError
 from kernelne.graph.ids import plain_strings, string_objects
-from kernelne.io.embeddings.parts import KEY, VERSION, Fields, read_document
+from kernelne.io.embeddings.shared import KEY, VERSION, Fields, read_document
 
 
 def to_table(fields: Fields) -> Any:
-    """A pyarrow Table of the columns `id` and `vector`, provenance in its metadata."""
+    """Return a pyarrow Table with the columns `id` and `vector`, and the provenance in its metadata."""
     nodes, vectors = fields["nodes"], fields["vectors"]
     ids = pa.array(nodes, pa.large_string() if nodes.dtype == object else pa.int64())
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
@@ -26,14 +26,14 @@ def to_table(fields: Fields) -> Any:
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:
-    # Neither dictionaries nor compression: values that are all different gain nothing and take time.
+    # Neither dictionaries nor compression: they cost time and do not help with distinct values.
     pq.write_table(
         to_table(fields), stream, use_dictionary=False, compression="none", write_page_checksum=True
     )
 
 
 def read(path: Path) -> Fields:
-    # Opened by Python: pyarrow takes no name that is not UTF-8.
+    # Opened by Python: pyarrow accepts only UTF-8 names.
     with open(path, "rb") as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
         _check_columns(path, file.schema_arrow.names)
         table = file.read(columns=["id", "vector"])
@@ -43,21 +43,21 @@ def read(path: Path) -> Fields:
 
 def _check_columns(path: Path, names: list[str]) -> None:
     if "id" not in names or "vector" not in names:
-        raise FileFormatError(path, f"columns 'id' and 'vector' are needed, there are {names[:9]}")
+        raise FileFormatError(path, f"columns 'id' and 'vector' are needed, the file has {names[:9]}")
 
 
 def from_table(path: Path, table: Any) -> Fields:
-    """The fields of what `to_table` made; `path` is named in errors."""
+    """Return the fields of a table made by `to_table`; `path` is used in error messages."""
     _check_columns(path, table.column_names)
     metadata = table.schema.metadata or {}
     ids, vectors = plain_strings(table["id"]).combine_chunks(), table["vector"].combine_chunks()
     if not any(test(ids.type) for test in (types.is_integer, types.is_string, types.is_large_string)):
-        raise FileFormatError(path, f"column 'id' should hold integers or strings, it holds {ids.type}")
+        raise FileFormatError(path, f"column 'id' must contain integers or strings, not {ids.type}")
     if not any(test(vectors.type) for test in (types.is_fixed_size_list, types.is_list, types.is_large_list)):
-        raise FileFormatError(path, f"column 'vector' should hold lists of numbers, it holds {vectors.type}")
+        raise FileFormatError(path, f"column 'vector' must contain lists of numbers, not {vectors.type}")
     if not len(ids) or ids.null_count or vectors.null_count:
         raise FileFormatError(path, "no rows, or rows without id or vector")
-    # Data-frame libraries make lists of any size of what we wrote: still good if all have one length.
+    # Data-frame libraries convert our fixed-size lists to variable size: fine if all lengths are equal.
     dim = len(vectors[0])
     if pc.any(pc.not_equal(pc.list_value_length(vectors), dim)).as_py():
         raise FileFormatError(path, "the vectors have different lengths")

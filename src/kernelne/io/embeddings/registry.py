@@ -1,9 +1,9 @@
-"""The file formats of an embedding, a module with `write` and `read` each.
+"""The embedding file formats, each a module with `write` and `read`.
 
-A writer gets the fields of an embedding and an open binary file; a reader gets a path and returns the fields,
-the keyword arguments of `Embedding`. Everything is written through Python's own files, because other writers
-(safetensors) make and rename files themselves, and report a full disk in ways of their own. No reader
-believes a declared size before it has compared it with the size of the file, and none of them unpickles.
+A writer takes the fields of an embedding and an open binary file; a reader takes a path and returns the
+fields, the keyword arguments of `Embedding`. Everything is written through Python files, because other
+writers (safetensors) create and rename files themselves, and report a full disk differently. No reader
+trusts a declared size before comparing it with the size of the file, and none of them unpickles.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError
 from kernelne.io.embeddings import csv_file, npy, npz, parquet, safetensors_file, word2vec
 from kernelne.io.embeddings.npy import nodes_file
-from kernelne.io.embeddings.parts import Fields
+from kernelne.io.embeddings.shared import Fields
 from kernelne.io.files import PathLike, check_output
 
-# What the libraries below raise on a damaged file, next to OSError.
+# Exceptions that the libraries used raise for a damaged file, besides OSError.
 DAMAGE = (
-    ValueError,  # and with it UnicodeError, json.JSONDecodeError, pyarrow.ArrowInvalid, InputError
+    ValueError,  # includes UnicodeError, json.JSONDecodeError, pyarrow.ArrowInvalid, InputError
     KeyError,
     OverflowError,
     EOFError,
-    RuntimeError,  # an encrypted archive, JSON nested too deeply, a compression that is not there
+    RuntimeError,  # an encrypted archive, JSON nested too deeply, an unavailable compression
     zipfile.BadZipFile,
     pa.ArrowException,
     safetensors.SafetensorError,
@@ -39,8 +39,8 @@ DAMAGE = (
 
 
 class EmbeddingFormat(NamedTuple):
-    """How to write and to read a format, a pattern found in the strings that it cannot hold as ids, and
-    whether it holds the provenance, and all the other fields.
+    """The writer and reader of a format, a pattern of string ids it cannot store, and whether it stores the
+    provenance and all other fields.
     """
 
     write: Callable[[Fields, BinaryIO], None]
@@ -64,7 +64,7 @@ FORMATS = {
 
 
 def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
-    """Raise InputError if the format of `path` cannot give the ids back."""
+    """Raise InputError if the format of `path` cannot store the node ids."""
     if ids.dtype != object:
         return
     nodes = ids.tolist()
@@ -79,32 +79,32 @@ def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
     bad = next((node for node in nodes if refused and re.search(refused, node)), None)
     if bad is not None:
         raise InputError(
-            f"{suffix} cannot hold the id {bad!r} (white space, or empty): use .safetensors, .parquet or .csv"
+            f"{suffix} cannot store the id {bad!r} (white space, or empty): use .safetensors, .parquet, .csv"
         )
     surrogate = next((node for node in nodes if re.search("[\ud800-\udfff]", node)), None)
     if surrogate is not None:
-        raise InputError(f"the id {surrogate!r} has no UTF-8 form: replace its surrogates")
+        raise InputError(f"the id {surrogate!r} cannot be encoded as UTF-8: replace its surrogates")
 
 
 def known_suffix(path: PathLike) -> str:
-    """Return the suffix of `path` in lower case; raise InputError if no format goes by it."""
+    """Return the suffix of `path` in lower case; raises InputError if no format has this suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         raise InputError(
-            f"{os.fspath(path)}: unknown suffix {suffix!r}, an embedding is one of {', '.join(FORMATS)}"
+            f"{os.fspath(path)}: unknown suffix {suffix!r}, an embedding has one of {', '.join(FORMATS)}"
         )
     return suffix
 
 
 def check_save(path: PathLike, overwrite: bool = False) -> None:
-    """Raise now what `Embedding.save` would raise for this path, whatever the embedding."""
+    """Raise the errors that `Embedding.save` would raise for this path with any embedding."""
     known_suffix(path)
     for file in files_of(path):
         check_output(file, overwrite)
 
 
 def lost_in(embedding: Any, path: PathLike) -> list[str]:
-    """The fields that `Embedding.save` would leave out in the format of `path`."""
+    """Return the fields that `Embedding.save` would leave out in the format of `path`."""
     format = FORMATS[known_suffix(path)]
     tables = [] if format.holds_all else ["center", "context", "kernels", "coefficients"]
     lost = [name for name in tables if getattr(embedding, name) is not None]
@@ -112,6 +112,6 @@ def lost_in(embedding: Any, path: PathLike) -> list[str]:
 
 
 def files_of(path: PathLike) -> list[Path]:
-    """The files that `save` writes for this path."""
+    """Return the files that `save` writes for this path."""
     file = Path(path)
     return [file, nodes_file(file)] if known_suffix(path) == ".npy" else [file]

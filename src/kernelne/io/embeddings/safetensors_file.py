@@ -1,4 +1,4 @@
-"""The .safetensors format of an embedding: holds everything, and may be mapped into memory."""
+"""The .safetensors format of an embedding: stores all fields, and can be memory-mapped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import safetensors
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import KEY, Fields, check_array, from_arrays, to_arrays
+from kernelne.io.embeddings.shared import KEY, Fields, check_array, from_arrays, to_arrays
 
 _DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "uint8": "U8"}
 
@@ -17,7 +17,7 @@ _DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "uint8": "U8"}
 def write(fields: Fields, stream: BinaryIO) -> None:
     arrays, text = to_arrays(fields)
     header: dict[str, Any] = {"__metadata__": {KEY: text}}
-    # Widest items first, so that every array is aligned for those who map the file into memory.
+    # Widest items first, so that every array is aligned if the file is memory-mapped.
     ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
     end = 0
     for name, array in ordered:
@@ -36,7 +36,7 @@ def read(path: Path) -> Fields:
     with safetensors.safe_open(path, framework="np") as file:
         text = (file.metadata() or {}).get(KEY)
         if text is None:
-            raise FileFormatError(path, f"not an embedding of this package: no {KEY!r} in its metadata")
+            raise FileFormatError(path, f"not an embedding written by kernelne: no {KEY!r} in its metadata")
         for name in file.keys():  # noqa: SIM118  (not a mapping)
             part = file.get_slice(name)
             check_array(path, name, names.get(part.get_dtype(), part.get_dtype()), tuple(part.get_shape()))

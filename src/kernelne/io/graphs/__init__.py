@@ -1,1 +1,1 @@
-"""Graph files, a module for each format; `registry` lists them, `files` reads and writes."""
+"""Graph files: one module per format; `registry` lists them, `files` reads and writes."""

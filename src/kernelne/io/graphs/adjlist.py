@@ -1,4 +1,4 @@
-"""Adjacency lists (.adjlist), as networkx writes them: a node, then those it is linked to, between blanks."""
+"""Adjacency lists (.adjlist), as networkx writes them: a node, then its neighbours, between spaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kernelne.errors import FileFormatError
 from kernelne.graph.edges import writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     EdgeColumns,
     Options,
     column,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Nodes in the order of the lines they head, then the others; ids are integers if all are."""
+    """Read nodes in the order of their lines, then the others; ids are integers if all are."""
     data = text_lines.read_text(path)
     blank_comments(data, ord("#"))
     words = Words(path, data, "#")
@@ -47,16 +47,16 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 
 def losses(graph: Graph) -> list[str]:
-    """What the file would not hold."""
+    """Return what the format cannot store."""
     lost = [] if graph.weights is None else ["weights"]
     return lost + ["that ids are strings"] * look_like_integers(writable_ids(graph))
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """A line for each node; an undirected edge stands in the line of the node that comes first."""
+    """Write a line for each node; an undirected edge is in the line of its first node."""
     ids = writable_ids(graph)
     refuse_ids(
-        ids, r"^$|[\s#\x00\x{FEFF}]", "is empty or holds white space, NUL or #: no .adjlist can hold it"
+        ids, r"^$|[\s#\x00\x{FEFF}]", "is empty or contains white space, NUL or #: .adjlist cannot store it"
     )
     names = ids.cast(pa.large_string())
     step = 1 << 16

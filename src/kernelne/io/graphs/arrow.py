@@ -1,7 +1,7 @@
 """Edge tables as Parquet, Arrow and Feather files.
 
-A file of ours says in its metadata whether the graph is directed. Where nodes without edges, or another order
-of nodes than the sorted one, are to be kept, all nodes come first, in rows that have no target.
+The metadata of files written here says whether the graph is directed. If there are nodes without edges, or
+nodes are not sorted, all nodes are listed in the first rows, which have no target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
 from kernelne.graph.ids import read_ids
 from kernelne.graph.ops import isolated_nodes
 from kernelne.io.files import check_input
-from kernelne.io.graphs.parts import EdgeColumns, Options
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -36,11 +36,11 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
         source, target, weight = choose_columns(arrow_columns(table), weight=asked)
         nodes = read_ids(table[source].slice(0, n_rows), "nodes") if n_rows else None
         if n_rows and table[target].slice(0, n_rows).null_count < n_rows:
-            raise ValueError(f"the first {n_rows} rows should list nodes and have no target")
+            raise ValueError(f"the first {n_rows} rows must list nodes and have no target")
         edges = table.slice(n_rows)
         sources, targets = read_ids(edges[source], source), read_ids(edges[target], target)
         weights = None if weight is None else weight_column(edges[weight], weight)
-    except (ValueError, AttributeError, RecursionError) as error:  # and with it InputError
+    except (ValueError, AttributeError, RecursionError) as error:  # includes InputError
         raise FileFormatError(path, str(error)) from None
     return EdgeColumns(nodes, sources, targets, weights, directed)
 
@@ -53,7 +53,7 @@ def read_parquet(path: str, options: Options) -> EdgeColumns:
 
 
 def read_ipc(path: str, options: Options) -> EdgeColumns:
-    """Read a table of edges from an Arrow file, which Feather is, or an Arrow stream."""
+    """Read a table of edges from an Arrow file (or Feather, which is the same) or an Arrow stream."""
 
     def table(file: BinaryIO) -> Any:
         is_file = file.read(6) == b"ARROW1"
@@ -66,7 +66,7 @@ def read_ipc(path: str, options: Options) -> EdgeColumns:
 def _open(path: str, load: Any, options: Options) -> EdgeColumns:
     if check_input(path) == 0:
         raise FileFormatError(path, "the file is empty")
-    with open(path, "rb") as file:  # by Python: pyarrow takes no name that is not UTF-8
+    with open(path, "rb") as file:  # by Python: pyarrow accepts only UTF-8 names
         try:
             table = load(file)
             table.validate(full=True)
@@ -77,7 +77,7 @@ def _open(path: str, load: Any, options: Options) -> EdgeColumns:
 
 
 def _whole_table(graph: Graph) -> Any:
-    """The table of edges, after all nodes where these could not be told from it."""
+    """Return the table of edges, preceded by all nodes if these cannot be derived from the edges."""
     edges, ids = edge_table(graph), writable_ids(graph)
     order = pc.sort_indices(ids).to_numpy()
     if (order == np.arange(graph.n_nodes)).all() and not isolated_nodes(graph).any():

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kernelne.errors import FileFormatError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,
@@ -29,8 +29,8 @@ from kernelne.io.text import lines as text_lines
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-# Blanks and comments (lines that start with #, after blanks or not) | a node or an edge of numbers only, as
-# most are: for speed | key | value | [ | ] | anything else.
+# Blanks and comments (lines that start with #, maybe after blanks) | a node or an edge with numbers only, the
+# common case, for speed | key | value | [ | ] | anything else.
 _TOKEN = re.compile(
     r"(?:(?<![^\n])[^\S\n]*\#[^\n]*|\n|[^\S\n]+)+"
     r"|(node|edge)\s*\[([^][\"\#]*)\]"
@@ -46,7 +46,7 @@ Record = dict[str, str]
 
 
 class Lists:
-    """The nodes and edges of a text: where each starts, and its keys and values; and those of the graph."""
+    """The parsed text: position, keys and values of each node and edge; keys and values of the graph."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self.text = path, text
@@ -61,7 +61,7 @@ class Lists:
         return FileFormatError(self.path, expected, line=line, text=found)
 
     def _parse(self) -> None:
-        # A list that is open is its key, its place and what is in it; the file itself is the outermost.
+        # An open list is (key, position, content); the file itself is the outermost.
         stack: list[tuple[str, int, Record]] = [("", 0, {})]
         key = None
         place = 0
@@ -92,7 +92,7 @@ class Lists:
                 raise self.error(f"expected a number, a string in quotes or [ after {key!r}", place)
             key = None
         if len(stack) > 1 or key is not None:
-            raise self.error("the file ends inside a list: cut short", max(0, len(self.text) - 1))
+            raise self.error("the file ends inside a list: it is truncated", max(0, len(self.text) - 1))
         if self.graph is None:
             raise FileFormatError(self.path, "expected graph [ … ]", line=1)
 
@@ -100,13 +100,13 @@ class Lists:
         name, place, record = stack.pop()
         if len(stack) == 1 and name == "graph":
             if self.graph is not None:
-                raise self.error("a second graph: give each a file of its own", place)
+                raise self.error("a second graph: write each graph to its own file", place)
             self.graph = record
         elif len(stack) == 2 and stack[1][0] == "graph" and name in ("node", "edge"):
             (self.nodes if name == "node" else self.edges).append((place, record))
 
     def integers(self, lists: list[tuple[int, Record]], key: str) -> Any:
-        """The integer `key` of each list, an int64 array."""
+        """Return the integer `key` of each list as an int64 array."""
         texts = [record.get(key) for _, record in lists]
         found = pa.array(texts, pa.large_string())
         whole = pc.fill_null(pc.match_substring_regex(found, r"^[+-]?[0-9]+$"), False)
@@ -120,14 +120,14 @@ class Lists:
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Ids are the labels where every node has its own, as strings; else the integer ids of the file."""
+    """Read GML; ids are the labels, as strings, if every node has a unique one, else the integer ids."""
     lists = Lists(path, str(text_lines.read_text(path).data, "utf-8"))
     assert lists.graph is not None
     numbers = lists.integers(lists.nodes, "id")
     if len(lists.nodes) > len(unique := numbers.unique()):
         seen = np.asarray(pc.index_in(numbers, value_set=unique))
         again = int(np.flatnonzero(seen != np.maximum.accumulate(np.append(-1, seen[:-1])) + 1)[0])
-        raise lists.error(f"a second node of the id {numbers[again]}", lists.nodes[again][0])
+        raise lists.error(f"a second node with the id {numbers[again]}", lists.nodes[again][0])
     names = _names(path, lists.nodes, numbers)
     ends = []
     for key in ("source", "target"):
@@ -151,13 +151,13 @@ def _names(path: str, nodes: list[tuple[int, Record]], numbers: Any) -> Any:
         return numbers
     if len(names) > len(counted := names.value_counts()):
         repeated = counted.field("values")[pc.index(pc.greater(counted.field("counts"), 1), True).as_py()]
-        warn(f"{path}: several nodes have the label {repeated}: their ids are taken")
+        warn(f"{path}: several nodes have the label {repeated}: the ids are used instead")
         return numbers
     return pa.array([unescape(n[1:-1]) for n in names.to_pylist()], pa.large_string()) if strings else names
 
 
 def _weights(lists: Lists) -> Any:
-    """(m,) float64, 1 where an edge has none; None where no edge has one."""
+    """Return weights (m,) float64, 1 for edges without one; None if no edge has one."""
     key = next((key for key in _WEIGHTS if any(key in record for _, record in lists.edges)), None)
     if key is None:
         return None
@@ -173,7 +173,7 @@ def _weights(lists: Lists) -> Any:
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Strings are labels, what is not printable ASCII written as &#N;; integers are the ids of the file."""
+    """Write GML; string ids become labels, with all but printable ASCII as &#N;; integers become ids."""
     ids = writable_ids(graph)
     integers = pa.types.is_integer(ids.type)
     numbers = ids.cast(pa.large_string()) if integers else as_text(np.arange(graph.n_nodes))
@@ -184,7 +184,7 @@ def write(graph: Graph, out: BinaryIO) -> None:
         parts = ["  edge [\n    source ", numbers.take(pa.array(sources)), "\n    target "]
         parts += [numbers.take(pa.array(targets)), "\n"]
         if weights is not None:
-            # A real number of GML has a point.
+            # A real number in GML has a decimal point.
             reals = pc.replace_substring_regex(as_text(weights), r"^([0-9]+)(e|$)", r"\1.0\2")
             parts += ["    weight ", reals, "\n"]
         write_texts(out, join(*parts, "  ]\n"))

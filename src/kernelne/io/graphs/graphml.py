@@ -1,4 +1,4 @@
-"""GraphML (.graphml), read as a stream without entities: nothing is expanded, and nothing else is opened."""
+"""GraphML (.graphml), parsed as a stream: no entity is expanded, and no other file is opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kernelne.errors import FileFormatError
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,
@@ -33,9 +33,9 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 """
 _WEIGHT = '  <key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n'
-# Says of ids that look like integers that they are strings.
+# Declares that ids that look like integers are strings.
 _ID_TYPE = '  <key id="id_type" for="graph" attr.name="id_type" attr.type="string"/>\n'
-# What XML 1.0 has no way to write, as UTF-8 cannot hold surrogates anyway.
+# Characters that XML 1.0 cannot represent; UTF-8 already excludes surrogates.
 _REFUSED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{FFFE}\x{FFFF}]"
 _ENTITY = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)[^;\s]*;?")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -43,7 +43,7 @@ _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;",
 
 
 class _Handler:
-    """What the parser tells, kept."""
+    """Collects what the parser reports."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -57,10 +57,10 @@ class _Handler:
         self.id_type: str | None = None
         self.default: bool | None = None
         self._default_weight: str | None = None
-        self._keys: dict[str, str] = {}  # of weights and of the type of ids
+        self._keys: dict[str, str] = {}  # keys of weights and of the type of ids
         self._last_key = ""
         self._has_doctype = False
-        self._key: str | None = None  # of the element that holds the text to come
+        self._key: str | None = None  # key of the element whose text follows
         self._text: list[str] = []
         self._stack: list[str] = []
         self.parser = expat.ParserCreate(namespace_separator=" ")
@@ -108,9 +108,9 @@ class _Handler:
             self.node_lines.append(self.line)
         elif element == "graph":
             if parent == "node":
-                raise self.error("a graph inside a node: nested graphs are not read")
+                raise self.error("a graph inside a node: nested graphs are not supported")
             if self.default is not None:
-                raise self.error("a second graph: give each a file of its own")
+                raise self.error("a second graph: write each graph to its own file")
             kind = given.get("edgedefault", "undirected")
             if kind not in ("directed", "undirected"):
                 raise self.error("expected edgedefault directed or undirected", kind)
@@ -123,7 +123,7 @@ class _Handler:
         elif element == "default" and parent == "key":
             self._key = "default"
         elif element == "hyperedge":
-            raise self.error("hyperedges are not read")
+            raise self.error("hyperedges are not supported")
 
     def _attribute(self, given: dict[str, str], name: str) -> str:
         if name not in given:
@@ -155,20 +155,20 @@ class _Handler:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
             raise FileFormatError(self.path, f"not well-formed XML: {error}", line=error.lineno) from None
-        except (ValueError, LookupError) as error:  # an encoding that is not known
+        except (ValueError, LookupError) as error:  # an unknown encoding
             if isinstance(error, FileFormatError):
                 raise
             raise FileFormatError(self.path, f"not readable XML: {error}") from None
         if self._has_doctype and (used := _ENTITY.search(data)):
-            # Defined elsewhere, in a file that is not opened: the parser would leave it out without a word.
+            # Defined in an external file, which is not opened: the parser would silently drop it.
             line = 1 + data.count(b"\n", 0, used.start())
             told = "uses an entity, which is never expanded"
             raise FileFormatError(self.path, told, line=line, text=used[0].decode("utf-8", "replace"))
         if self.default is None:
             raise FileFormatError(self.path, "no <graph> in the file")
 
-    def numbers(self) -> Any:
-        """(m,) float64 weights, by the key's default or 1 where an edge has none; None: no edge has one."""
+    def edge_weights(self) -> Any:
+        """Return weights (m,) float64, the key's default or 1 where missing; None if no edge has a weight."""
         if self._default_weight is None and not any(text is not None for text in self.weights):
             return None
         default = "1" if self._default_weight is None else self._default_weight
@@ -185,9 +185,9 @@ class _Handler:
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Ids are those of the XML: integers if all are plain integers, unless the file says otherwise.
+    """Read GraphML; ids are integers if all are plain integers, unless the file says otherwise.
 
-    Where some edges are directed and others are not the graph is directed, and an edge is two arcs.
+    If only some edges are directed, the graph is directed, and each undirected edge becomes two arcs.
     """
     found = _Handler(path)
     found.parse(text_lines.read_bytes(path, xml=True).tobytes())
@@ -198,17 +198,17 @@ def read(path: str, options: Options) -> EdgeColumns:
             pc.index(pc.greater(counted.field("counts"), 1), True).as_py()
         ].as_py()
         again = [k for k, node in enumerate(found.nodes) if node == repeated][1]
-        raise FileFormatError(path, "a second node of this id", line=found.node_lines[again], text=repeated)
+        raise FileFormatError(path, "a second node with this id", line=found.node_lines[again], text=repeated)
     for ends in (sources, targets):
         known = pc.is_in(ends, value_set=nodes)
         if not pc.all(known, min_count=0).as_py():
             k = pc.index(known, False).as_py()
             line, text = found.edge_lines[k], ends[k].as_py()
-            raise FileFormatError(path, "no node has the id of this edge's end", line=line, text=text)
+            raise FileFormatError(path, "no node has this id, an end of this edge", line=line, text=text)
     numbers = None if found.id_type == "string" else plain_integers(nodes)
     if numbers is not None:
         nodes, sources, targets = numbers, sources.cast(pa.int64()), targets.cast(pa.int64())
-    weights = found.numbers()
+    weights = found.edge_weights()
     arcs = np.array(found.directed, bool)
     directed = bool(arcs.any()) if len(arcs) else found.default
     if directed and not arcs.all() and options.directed is not False:
@@ -223,9 +223,9 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Ids are those of the XML; strings that all look like integers are declared to be strings."""
+    """Write GraphML; if all string ids look like integers, they are declared to be strings."""
     ids = writable_ids(graph)
-    refuse_ids(ids, _REFUSED, "holds a character that XML cannot hold")
+    refuse_ids(ids, _REFUSED, "contains a character that XML cannot represent")
     strings = look_like_integers(ids)
     names = ids.cast(pa.large_string())
     if not pa.types.is_integer(ids.type):

@@ -1,6 +1,6 @@
-"""MATLAB files (.mat) as the field ships its data: the adjacency `network`, and labels in `group`.
+"""MATLAB files (.mat) as commonly published: the adjacency matrix `network`, and labels in `group`.
 
-Only these two are ever read, by name, and only if they are matrices of numbers.
+Only these variables (and `directed`) are read, by name, and only if they are numeric matrices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernelne.errors import FileFormatError
 from kernelne.graph.csr import half
 from kernelne.io.files import check_input
 from kernelne.io.graphs.mat5 import TooSmallError, Variable, find_variables, load_matrix
-from kernelne.io.graphs.parts import EdgeColumns, Options, are_numbered, check_declared, column
+from kernelne.io.graphs.shared import EdgeColumns, Options, are_numbered, check_declared, column
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -34,11 +34,11 @@ _DIRECTED = "directed"
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Nodes are 0 … n - 1; a symmetric matrix is undirected, unless the file or the options tell."""
+    """Read nodes 0 … n - 1; a symmetric matrix is undirected unless the file or the options say otherwise."""
     matrix = read_matrix(path, "network")
     n, n_columns = matrix.shape
     if n != n_columns or not n:
-        raise FileFormatError(path, f"'network' should be square, its shape is {matrix.shape}")
+        raise FileFormatError(path, f"'network' must be square, its shape is {matrix.shape}")
     entries = scipy.sparse.coo_array(matrix)
     rows, columns = entries.row.astype(np.int64), entries.col.astype(np.int64)
     values = entries.data.astype(np.float64)
@@ -59,25 +59,25 @@ def read(path: str, options: Options) -> EdgeColumns:
             rows, columns, weights = rows[kept], columns[kept], None if weights is None else weights[kept]
         elif directed is False:
             place = f"'network'({rows[kept] + 1}, {columns[kept] + 1})"
-            raise FileFormatError(path, f"{place} has no mirror image, though edges should be undirected")
+            raise FileFormatError(path, f"{place} has no mirror image, but the graph should be undirected")
         directed = isinstance(kept, int)
     nodes, sources, targets = (column(pa.array(ids)) for ids in (np.arange(n), rows, columns))
     return EdgeColumns(nodes, sources, targets, weights, directed)
 
 
 def read_groups(path: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Rows of nodes and their classes from `group`: an indicator (n, K), or a class number for each node."""
+    """Return rows of nodes and their classes from `group`: an indicator (n, K), or one class per node."""
     groups, network = read_matrix(path, "group"), variables(path).get("network")
     n = max(groups.shape) if network is None else network.shape[0]
     is_single = groups.shape in ((n, 1), (1, n))
     if network is not None and groups.shape[0] != n and not is_single:
-        told = f"'group' is of shape {groups.shape}, and 'network' has {n} rows: there should be as many"
+        told = f"'group' has shape {groups.shape}, but 'network' has {n} rows: these must match"
         raise FileFormatError(path, told)
     if is_single:
         check_declared(path, n, os.path.getsize(path), None)
         classes = groups.toarray().ravel()
         if not ((np.abs(classes) < 2**53) & (classes == np.floor(classes))).all():
-            raise FileFormatError(path, f"'group' should hold integers, shape {groups.shape}")
+            raise FileFormatError(path, f"'group' of shape {groups.shape} must contain integers")
         return np.arange(n), classes.astype(np.int64)
     groups.eliminate_zeros()
     pairs = scipy.sparse.coo_array(groups)
@@ -85,7 +85,7 @@ def read_groups(path: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 def variables(path: str) -> dict[str, Variable]:
-    """The variables of a file by their names."""
+    """Return the variables of a file by name."""
     check_input(path)
     try:
         with open(path, "rb") as file:
@@ -97,21 +97,21 @@ def variables(path: str) -> dict[str, Variable]:
 
 
 def read_matrix(path: str, name: str) -> Any:
-    """The variable `name`, a csc_array of float64 whose indices are right."""
+    """Return the variable `name` as a csc_array of float64 with validated indices."""
     there = variables(path)
     if name not in there:
-        raise FileFormatError(path, f"no variable {name!r} in it, there are: {', '.join(there) or 'none'}")
+        raise FileFormatError(path, f"no variable {name!r}; the file has: {', '.join(there) or 'none'}")
     found = there[name]
     shape, kind = found.shape, found.kind
     if kind not in _KINDS or len(shape) != 2 or min(shape) < 0:
-        raise FileFormatError(path, f"{name!r} should be a matrix of numbers, it is {kind} of shape {shape}")
+        raise FileFormatError(path, f"{name!r} must be a numeric matrix, it is {kind} of shape {shape}")
     if found.is_complex:
-        raise FileFormatError(path, f"{name!r} should hold real numbers, not complex ones")
+        raise FileFormatError(path, f"{name!r} must contain real numbers, not complex ones")
     try:
         with open(path, "rb") as file:
             return load_matrix(file, found)
     except TooSmallError:
-        told = f"{name!r} declares the shape {shape}, for which the file is too small"
+        told = f"{name!r} declares the shape {shape}, but the file is too small for it"
         raise FileFormatError(path, told) from None
     except (ValueError, zlib.error) as error:
         raise _damaged(path, error) from error
@@ -123,12 +123,12 @@ def _damaged(path: str, error: Exception) -> FileFormatError:
 
 
 def losses(graph: Graph) -> list[str]:
-    """What the file would not hold."""
+    """Return what the format cannot store."""
     return [] if are_numbered(graph) else ["node ids (they would become 0, 1, 2 …)"]
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """`network`, and `directed`, which tells a directed graph that is symmetric from an undirected one."""
+    """Write `network`, and `directed` to distinguish a symmetric directed graph from an undirected one."""
     import scipy.io
 
     content = {

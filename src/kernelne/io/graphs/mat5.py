@@ -1,6 +1,6 @@
-"""MAT-files of version 5 (MATLAB's -v6 and -v7): what is declared is checked before it is followed.
+"""MAT-files of version 5 (MATLAB's -v6 and -v7), with declared sizes checked before use.
 
-Read here and not by SciPy, whose compiled reader follows damaged tags out of its own memory and crashes.
+SciPy is not used: on damaged tags its compiled reader accesses memory out of bounds and crashes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from kernelne._checks import available_bytes
 
 _HEADER = 128  # bytes before the first variable
-_HEAD = 4096  # bytes in which flags, shape and name of a variable end: names have 63 letters at the most
-_RATIO = 1032  # the most that zlib makes of a byte
-_HELD = 4  # memory that a matrix takes at the least while it is read, in sizes of its bytes
+_HEAD = 4096  # bytes that contain flags, shape and name of a variable: names have at most 63 letters
+_RATIO = 1032  # maximum compression ratio of zlib
+_HELD = 4  # memory needed at least to read a matrix, as a multiple of its size
 
 _MATRIX, _PACKED, _BYTES = 14, 15, 2
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _SHAPE, _NAME = {5, 6}, {1, 2, 16}  # types of 32-bit integers, and of text
-_OPAQUE = 17  # a class that has no shape
+_OPAQUE = 17  # a class without a shape
 _CLASSES = {
     1: "cell", 2: "struct", 3: "object", 4: "char", 5: "sparse", 6: "double", 7: "single", 8: "int8",
     9: "uint8", 10: "int16", 11: "uint16", 12: "int32", 13: "uint32", 14: "int64", 15: "uint64",
@@ -40,7 +40,7 @@ Element = tuple[int, memoryview]
 class Variable(NamedTuple):
     """A variable as the file declares it.
 
-    start, stop: its bytes in the file; packed: whether by zlib; order: of bytes, < or >
+    start, stop: its bytes in the file; packed: whether compressed by zlib; order: byte order, < or >
     """
 
     shape: tuple[int, ...]
@@ -54,11 +54,11 @@ class Variable(NamedTuple):
 
 
 class TooSmallError(ValueError):
-    """A shape is declared for which there is too little data."""
+    """The file has too little data for a declared shape."""
 
 
 def find_variables(file: BinaryIO) -> dict[str, Variable]:
-    """The variables of an open file by name; ValueError or zlib.error if it is damaged."""
+    """Return the variables of an open file by name; raises ValueError or zlib.error if it is damaged."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     order = _byte_order(file.read(_HEADER))
@@ -69,7 +69,7 @@ def find_variables(file: BinaryIO) -> dict[str, Variable]:
         kind, length = _tag(file.read(8), order)
         start, place = place + 8, place + 8 + length
         if kind not in (_MATRIX, _PACKED) or place > size:
-            raise ValueError(f"no variable at byte {start - 8}, or one cut short")
+            raise ValueError(f"no variable, or a truncated one, at byte {start - 8}")
         head = file.read(min(length, _HEAD))
         if kind == _PACKED:
             head = _inside(zlib.decompressobj().decompress(head, _HEAD), order)[1]
@@ -79,7 +79,7 @@ def find_variables(file: BinaryIO) -> dict[str, Variable]:
             continue
         shape, name = _next(elements), _next(elements)
         if shape[0] not in _SHAPE or name[0] not in _NAME or len(shape[1]) < 8:
-            raise ValueError(f"no shape and name of the variable at byte {start - 8}")
+            raise ValueError(f"the variable at byte {start - 8} has no shape or name")
         what = _CLASSES.get(flags & 0xFF, "unknown")
         if flags & _LOGICAL and what != "sparse":
             what = "logical"
@@ -87,14 +87,14 @@ def find_variables(file: BinaryIO) -> dict[str, Variable]:
             tuple(_integers(shape, order).tolist()), what, bool(flags & _COMPLEX),
             bool(flags & _LOGICAL), start, place, kind == _PACKED, order,
         )  # fmt: skip
-    found.pop("", None)  # MATLAB's own, of functions
+    found.pop("", None)  # internal data of MATLAB functions
     return found
 
 
 def load_matrix(file: BinaryIO, variable: Variable) -> Any:
-    """A variable of two dimensions and real numbers as a csc_array of float64 without duplicates.
+    """Load a real, two-dimensional variable as a csc_array of float64 without duplicates.
 
-    TooSmallError if its shape asks for more than there is; ValueError or zlib.error if it is damaged.
+    Raises TooSmallError if there is too little data for its shape, ValueError or zlib.error if it is damaged.
     """
     file.seek(variable.start)
     content = file.read(variable.stop - variable.start)
@@ -106,24 +106,24 @@ def load_matrix(file: BinaryIO, variable: Variable) -> Any:
     n_rows, n_columns = variable.shape
     if variable.kind != "sparse":
         dense = _numbers(_next(elements), variable.order)
-        if len(dense) < max(math.prod(variable.shape), n_columns):  # no columns of nothing
+        if len(dense) < max(math.prod(variable.shape), n_columns):  # no columns without rows
             raise TooSmallError
         matrix = scipy.sparse.csc_array(dense.reshape(variable.shape, order="F"))
         return matrix.astype(np.float64)
     rows, starts = (_integers(_next(elements), variable.order) for _ in range(2))
     if len(starts) <= n_columns:
         raise TooSmallError
-    used = int(starts[n_columns])  # room for more may be there
+    used = int(starts[n_columns])  # more space may be allocated
     kind, data = _next(elements)
     if variable.is_logical and len(data) in (used, len(rows)):
-        kind = _BYTES  # though MATLAB says that they are doubles
+        kind = _BYTES  # although MATLAB declares doubles
     values = _numbers((kind, data), variable.order)
     starts, rows = starts[: n_columns + 1], rows[: max(used, 0)]
-    # Not left to SciPy, which does not look at columns where their ends say that there are no entries.
+    # Checked here because SciPy does not check columns that are declared empty.
     if starts[0] != 0 or (np.diff(starts) < 0).any() or min(len(rows), len(values)) < used:
-        raise ValueError("columns of a sparse matrix that do not fit its entries")
+        raise ValueError("the column pointers of a sparse matrix do not match its entries")
     if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
-        raise ValueError(f"entries of a sparse matrix outside of its {n_rows} rows")
+        raise ValueError(f"entries of a sparse matrix are outside its {n_rows} rows")
     parts = (values[:used].astype(np.float64), rows, starts)
     matrix = scipy.sparse.csc_array(parts, shape=(n_rows, n_columns))
     matrix.sum_duplicates()
@@ -137,23 +137,23 @@ def _byte_order(header: bytes) -> str:
         raise NotImplementedError("4")
     order = {b"IM": "<", b"MI": ">"}.get(header[126:])
     if order is None:
-        raise ValueError("no header of a MAT-file of version 5")
+        raise ValueError("the header is not that of a MAT-file of version 5")
     return order
 
 
 def _tag(data: bytes, order: str) -> tuple[int, int]:
-    """Type and size of an element."""
+    """Return type and size of an element."""
     if len(data) < 8:
-        raise ValueError("the file is cut short")
+        raise ValueError("the file is truncated")
     kind, length = struct.unpack(order + "II", data[:8])
     return kind, length
 
 
 def _inside(data: bytes, order: str) -> tuple[int, bytes]:
-    """The size that a matrix declares, and what is there of it."""
+    """Return the declared size of a matrix, and its available bytes."""
     kind, length = _tag(data, order)
     if kind != _MATRIX:
-        raise ValueError(f"type {kind} where a matrix should be")
+        raise ValueError(f"expected a matrix, found an element of type {kind}")
     return length, data[8:]
 
 
@@ -164,15 +164,15 @@ def _unpack(data: bytes, order: str) -> bytes:
         raise TooSmallError
     if available is not None and _HELD * declared > available:
         raise ValueError(f"a matrix of {declared} bytes, unpacked, does not fit in memory")
-    # One byte more than wanted, so that the end of the data, and with it the checksum, is reached.
+    # One more byte than declared, so that the end of the data and thus the checksum is reached.
     _, matrix = _inside(zlib.decompressobj().decompress(data, 8 + declared + 1), order)
     if len(matrix) != declared:
-        raise ValueError(f"packed data is not of the {declared} bytes declared")
+        raise ValueError(f"the unpacked data does not have the declared {declared} bytes")
     return matrix
 
 
 def _elements(data: memoryview, order: str) -> Iterator[Element]:
-    """Type and bytes of the elements of a matrix, one after the other."""
+    """Yield type and bytes of the elements of a matrix."""
     place = 0
     while place < len(data):
         kind, length = _tag(bytes(data[place : place + 8]), order)
@@ -183,21 +183,21 @@ def _elements(data: memoryview, order: str) -> Iterator[Element]:
             if length > 4:
                 raise ValueError(f"a small element of {length} bytes")
         if start + length > len(data):
-            raise ValueError("an element goes beyond its variable")
+            raise ValueError("an element exceeds its variable")
         yield kind, data[start : start + length]
 
 
 def _next(elements: Iterator[Element]) -> Element:
     found = next(elements, None)
     if found is None:
-        raise ValueError("a variable is cut short")
+        raise ValueError("a variable is truncated")
     return found
 
 
 def _numbers(element: Element, order: str) -> NDArray[Any]:
     kind, data = element
     if kind not in _NUMBERS:
-        raise ValueError(f"type {kind} where numbers should be")
+        raise ValueError(f"expected numbers, found an element of type {kind}")
     numbers = np.frombuffer(data, order + _NUMBERS[kind])
     return numbers.astype(numbers.dtype.newbyteorder("="), copy=False)
 
@@ -205,5 +205,5 @@ def _numbers(element: Element, order: str) -> NDArray[Any]:
 def _integers(element: Element, order: str) -> NDArray[np.int64]:
     numbers = _numbers(element, order)
     if numbers.dtype.kind == "f":
-        raise ValueError("no integers where these should be")
+        raise ValueError("expected integers, found floating-point numbers")
     return numbers.astype(np.int64)

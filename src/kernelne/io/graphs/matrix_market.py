@@ -1,4 +1,4 @@
-"""Matrix Market (.mtx), coordinate format: an adjacency matrix, so no names of nodes."""
+"""Matrix Market (.mtx), coordinate format: an adjacency matrix, without node ids."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from kernelne.errors import FileFormatError
 from kernelne.graph.csr import half
 from kernelne.graph.edges import edge_blocks
-from kernelne.io.graphs.edgelist import Layout, read_columns
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.edgelist import read_id_columns
+from kernelne.io.graphs.shared import (
     EdgeColumns,
     Options,
     are_numbered,
@@ -23,6 +23,7 @@ from kernelne.io.graphs.parts import (
     write_texts,
 )
 from kernelne.io.text import lines as text_lines
+from kernelne.io.text.columns import Layout
 from kernelne.io.text.tokens import WHITESPACE
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _MOST = 2**31 - 1  # rows
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """`symmetric` is undirected, `general` directed unless options say otherwise; nodes are 0 … n - 1."""
+    """Read nodes 0 … n - 1; `symmetric` is undirected, `general` directed unless options say otherwise."""
     pattern, symmetric = _header(path)
     line, raw = next(text_lines.data_lines(path), (None, b""))
     try:
@@ -42,19 +43,19 @@ def read(path: str, options: Options) -> EdgeColumns:
         n = n_columns = n_entries = -1
     if min(n, n_columns, n_entries) < 0 or n > _MOST:
         expected = f"expected the numbers of rows, columns (at most {_MOST}) and entries"
-        raise FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
     if n != n_columns:
         raise FileFormatError(path, f"the matrix is not square: {n} × {n_columns}", line=line)
     assert line is not None
     layout = Layout(
         WHITESPACE, 2 if pattern else 3, 2, not pattern and options.weighted is not False, line + 1
     )
-    found = read_columns(path, layout, False)
+    found = read_id_columns(path, layout, False)
     if found is None:
         raise _not_integers(path, line)
     (rows, columns), weights = found
     if len(rows) != n_entries:
-        raise FileFormatError(path, f"{n_entries} entries are announced, there are {len(rows)}", line=line)
+        raise FileFormatError(path, f"{n_entries} entries are declared, but there are {len(rows)}", line=line)
     check_declared(path, n, n_entries, line)
     i, j = (np.asarray(part).astype(np.int64) - 1 for part in (rows, columns))
     outside = np.flatnonzero((i < 0) | (i >= n) | (j < 0) | (j >= n))
@@ -63,7 +64,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     if not symmetric and options.directed is False:
         kept = half(i, j, weights, n)
         if isinstance(kept, int):
-            told = "directed=False (--undirected) needs a symmetric matrix, this entry has no mirror image"
+            told = "directed=False (--undirected) needs a symmetric matrix; this entry has no mirror image"
             raise _entry_error(path, line, kept, told)
         i, j, weights = i[kept], j[kept], None if weights is None else weights[kept]
         symmetric = True
@@ -81,7 +82,7 @@ def _header(path: str) -> tuple[bool, bool]:
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
         raise FileFormatError(path, f"expected {_HEADER}", line=1, text=first)
     if words[2] == "array":
-        remedy = "Graph.from_scipy(scipy.io.mmread(path)) takes a dense matrix"
+        remedy = "Graph.from_scipy(scipy.io.mmread(path)) reads a dense matrix"
         raise FileFormatError(path, f"expected coordinate format; {remedy}", line=1, text=first)
     if words[2] != "coordinate" or words[3] not in ("real", "integer", "pattern", "double"):
         raise FileFormatError(path, f"expected {_HEADER}", line=1, text=first)
@@ -92,24 +93,24 @@ def _header(path: str) -> tuple[bool, bool]:
 
 def _entry_error(path: str, size_line: int, entry: int, expected: str) -> FileFormatError:
     line, raw = next(islice(text_lines.data_lines(path, size_line + 1), entry, None))
-    return FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+    return FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
 
 
 def _not_integers(path: str, size_line: int) -> FileFormatError:
-    """The error about the first line whose indices are not integers."""
+    """Return the error for the first line whose indices are not integers."""
     for line, raw in text_lines.data_lines(path, size_line + 1):
         if not all(word.isdigit() for word in raw.split()[:2]):
-            return FileFormatError(path, "expected two indices", line=line, text=text_lines.text_of(raw))
-    return FileFormatError(path, "expected two indices, integers in their plain spelling")
+            return FileFormatError(path, "expected two indices", line=line, text=text_lines.shown(raw))
+    return FileFormatError(path, "expected two indices, integers in canonical form")
 
 
 def losses(graph: Graph) -> list[str]:
-    """What the file would not hold."""
+    """Return what the format cannot store."""
     return [] if are_numbered(graph) else ["node ids (they would become 0, 1, 2 …)"]
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Entries on and below the diagonal of an undirected graph's matrix, all of a directed one's."""
+    """Write the entries on and below the diagonal if undirected, all entries if directed."""
     kind = "pattern" if graph.weights is None else "real"
     symmetry = "general" if graph.directed else "symmetric"
     out.write(f"%%MatrixMarket matrix coordinate {kind} {symmetry}\n".encode())

@@ -1,4 +1,4 @@
-"""METIS (.graph, .metis): line i lists the neighbours of node i; undirected, integer weights, no names."""
+"""METIS (.graph, .metis): line i lists the neighbours of node i; undirected, integer weights, no node ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kernelne.errors import FileFormatError, InputError
 from kernelne.graph.csr import half
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,
@@ -27,12 +27,12 @@ from kernelne.io.text.words import Words
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-_HEADER = "expected the numbers of nodes and edges, then maybe a format (such as 001) and a number of weights"
-_BLOCK = 1 << 18  # entries written at a time
+_HEADER = "expected the numbers of nodes and edges, optionally a format (such as 001) and a number of weights"
+_BLOCK = 1 << 18  # entries per block
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Nodes are 0 … n - 1; weights and sizes of nodes are skipped."""
+    """Read a graph with nodes 0 … n - 1; weights and sizes of nodes are ignored."""
     words = Words(path, text_lines.read_text(path), "%")
     head = int(np.searchsorted(words.rows, words.rows[0], side="right")) if len(words.rows) else 0
     shape = [words.text(k) for k in range(head)]
@@ -47,9 +47,9 @@ def read(path: str, options: Options) -> EdgeColumns:
     n_lines = words.n_rows - int(words.rows[0]) - 1
     if len(rows) and rows[-1] >= n:
         extra = head + int(np.searchsorted(rows, n))
-        raise words.error(f"{n} nodes are announced, here is a line after the last of them", extra)
+        raise words.error(f"{n} nodes are declared, but there are more lines", extra)
     if n_lines < n:
-        told = f"{n} nodes are announced, {n_lines} lines follow; a node without neighbours has a blank line"
+        told = f"{n} nodes are declared, but {n_lines} lines follow; a node without edges has a blank line"
         raise FileFormatError(path, told, line=words.line(0))
     firsts = np.searchsorted(rows, np.arange(n))
     place = np.arange(len(rows)) - firsts[rows]  # within a line
@@ -79,38 +79,41 @@ def read(path: str, options: Options) -> EdgeColumns:
         raise words.error(f"{told}{' with this weight' if has_weights else ''}", int(entries[kept]))
     sources, targets = sources[kept], targets[kept]
     if len(sources) != n_edges:
-        told = f"{n_edges} edges are announced, there are {len(sources)}"
+        told = f"{n_edges} edges are declared, but there are {len(sources)}"
         raise FileFormatError(path, told, line=words.line(0))
     ids, heads, tails = (column(pa.array(part)) for part in (np.arange(n), sources, targets))
     return EdgeColumns(ids, heads, tails, None if weights is None else weights[kept], False)
 
 
 def losses(graph: Graph) -> list[str]:
-    """What the file would not hold."""
+    """Return what the format cannot store."""
     return [] if are_numbered(graph) else ["node ids (they would become 0, 1, 2 …)"]
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Refuses what the format has no place for: arcs, self-loops, weights that are not integers."""
+    """Write a graph; raises InputError for directed graphs, self-loops and non-integer weights."""
     if graph.directed:
         raise InputError("METIS files are undirected: this graph is directed")
     sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     loops = np.flatnonzero(sources == graph.neighbours)
     if len(loops):
         node = graph.nodes.tolist()[graph.neighbours[loops[0]]]
-        raise InputError(f"METIS files hold no self-loops, node {node!r} has one: leave them out on reading")
+        raise InputError(
+            f"METIS files cannot store self-loops, node {node!r} has one: remove them with "
+            "drop_self_loops=True (--drop-self-loops) when reading the graph"
+        )
     weights = graph.weights
     if weights is not None and (weights != np.floor(weights)).any():
         bad = weights[weights != np.floor(weights)][0]
-        raise InputError(f"METIS files hold integer weights, one is {bad}: rescale and round them")
+        raise InputError(f"METIS files store only integer weights, one is {bad}: rescale and round them")
     if weights is not None and (weights >= 2**63).any():
         raise InputError(
-            f"METIS files hold weights below 2**63, one is {weights.max()}: rescale and round them"
+            f"METIS files store only weights below 2**63, one is {weights.max()}: rescale and round them"
         )
     out.write(f"{graph.n_nodes} {graph.n_edges}{'' if weights is None else ' 001'}\n".encode())
     start = 0
     while start < graph.n_nodes:
-        # As many rows as have about a block of entries, at least one.
+        # The rows of about one block of entries, at least one row.
         stop = int(np.searchsorted(graph.offsets, graph.offsets[start] + _BLOCK, side="right")) - 1
         stop = max(stop, start + 1)
         first, last = graph.offsets[start], graph.offsets[stop]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelne.errors import FileFormatError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,
@@ -38,9 +38,9 @@ _MOST = 2**31 - 1  # vertices
 
 
 def read(path: str, options: Options) -> EdgeColumns:
-    """Ids are the labels where every vertex has one, integers if all are and unquoted; else 1 … n.
+    """Read Pajek; ids are the labels if every vertex has one, integers if all are and unquoted; else 1 … n.
 
-    Where there are both arcs and edges the graph is directed, and an edge is two arcs.
+    If there are both arcs and edges, the graph is directed, and each edge becomes two arcs.
     """
     data = text_lines.read_text(path)
     content = data.tobytes()
@@ -56,7 +56,9 @@ def read(path: str, options: Options) -> EdgeColumns:
         if kind == "vertices":
             if names is not None:
                 raise FileFormatError(path, "a second *Vertices: more than one network", line=line)
-            names = _vertices(path, content[found.end() : stop].decode(), found[2].decode(), line, len(data))
+            names = _vertex_ids(
+                path, content[found.end() : stop].decode(), found[2].decode(), line, len(data)
+            )
         elif kind in _DIRECTED:
             if names is None:
                 raise FileFormatError(path, "expected *Vertices before this", line=line, text=f"*{kind}")
@@ -72,9 +74,9 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 
 def _edges(names: Any, parts: list[Any], keeps_arcs: bool) -> EdgeColumns:
-    # Often there are both *Arcs and *Edges, and nothing in one of them.
+    # Files often have both *Arcs and *Edges, one of them empty.
     directed = any(arcs for arcs, *_ in [part for part in parts if len(part[1])] or parts)
-    if directed and keeps_arcs:  # an edge among arcs is two of them, a loop one
+    if directed and keeps_arcs:  # an edge becomes two arcs, a self-loop one
         for _, sources, targets, weights in [part for part in parts if not part[0]]:
             back = sources != targets
             mirrored = None if weights is None else weights[back]
@@ -91,8 +93,8 @@ def _edges(names: Any, parts: list[Any], keeps_arcs: bool) -> EdgeColumns:
     )
 
 
-def _vertices(path: str, text: str, sizes: str, line: int, size: int) -> Any:
-    """The ids of the vertices, an int64 or large_string array."""
+def _vertex_ids(path: str, text: str, sizes: str, line: int, size: int) -> Any:
+    """Return the ids of the vertices, an int64 or large_string array."""
     found = re.match(r"\s+([0-9]{1,10})(?=\s|$)", sizes)
     if found is None or int(found[1]) > _MOST:
         raise FileFormatError(
@@ -108,11 +110,11 @@ def _vertices(path: str, text: str, sizes: str, line: int, size: int) -> Any:
             continue
         match = _VERTEX.match(row)
         if match is None or not 1 <= int(match[1]) <= n:
-            told = f'expected a vertex from 1 to {n}, then maybe its "label"'
+            told = f'expected a vertex from 1 to {n}, and optionally its "label"'
             raise FileFormatError(path, told, line=number, text=row)
         vertex, in_quotes, plain = int(match[1]), match[2], match[3]
         if vertex in labels:
-            raise FileFormatError(path, f"vertex {vertex} comes twice", line=number, text=row)
+            raise FileFormatError(path, f"vertex {vertex} appears twice", line=number, text=row)
         if in_quotes is not None or plain is not None:
             labels[vertex] = plain if in_quotes is None else in_quotes
             quoted |= in_quotes is not None
@@ -124,17 +126,17 @@ def _vertices(path: str, text: str, sizes: str, line: int, size: int) -> Any:
     numbers = None if quoted else plain_integers(ids)
     ids = ids if numbers is None else numbers
     if len(ids.unique()) < n:
-        raise FileFormatError(path, "two vertices have the same label: give each its own", line=line)
+        raise FileFormatError(path, "two vertices have the same label: make labels unique", line=line)
     return ids
 
 
-def _firsts(words: Words) -> NDArray[np.int64]:
-    """The number of the first word of each line that has one."""
+def _first_words(words: Words) -> NDArray[np.int64]:
+    """Return the index of the first token of each non-blank line."""
     return np.flatnonzero(np.diff(words.rows, prepend=-1))
 
 
-def _numbers(words: Words, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Vertices as rows."""
+def _vertex_rows(words: Words, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Parse vertices as rows."""
     expected = f"expected a vertex from 1 to {n}"
     rows = words.integers(places, expected) - 1
     outside = np.flatnonzero((rows < 0) | (rows >= n))
@@ -144,12 +146,12 @@ def _numbers(words: Words, places: NDArray[np.int64], n: int) -> NDArray[np.int6
 
 
 def _pairs(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
-    """Lines of two vertices and maybe a weight, 1 where it is missing; what follows is decoration."""
-    first = _firsts(words)
+    """Parse lines of two vertices and an optional weight (default 1); further tokens are ignored."""
+    first = _first_words(words)
     sizes = np.diff(first, append=len(words.rows))
     if (sizes < 2).any():
-        raise words.error("expected two vertices and maybe a weight", int(first[np.argmax(sizes < 2)]))
-    sources, targets = _numbers(words, first, n), _numbers(words, first + 1, n)
+        raise words.error("expected two vertices and optionally a weight", int(first[np.argmax(sizes < 2)]))
+    sources, targets = _vertex_rows(words, first, n), _vertex_rows(words, first + 1, n)
     with_weight = sizes > 2
     if not with_weight.any():
         return sources, targets, None
@@ -159,16 +161,16 @@ def _pairs(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np
 
 
 def _lists(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], None]:
-    """Lines of a vertex and those it is linked to."""
-    first = _firsts(words)
-    rows = _numbers(words, np.arange(len(words.rows)), n)
+    """Parse lines of a vertex and its neighbours."""
+    first = _first_words(words)
+    rows = _vertex_rows(words, np.arange(len(words.rows)), n)
     heads = np.repeat(first, np.diff(first, append=len(rows)))
     others = np.flatnonzero(np.arange(len(rows)) != heads)
     return rows[heads[others]], rows[others], None
 
 
 def write(graph: Graph, out: BinaryIO) -> None:
-    """Strings are quoted, what is not printable ASCII is written as &#N;; integers are not quoted."""
+    """Write Pajek; string ids are quoted, with all but printable ASCII as &#N;; integers are not."""
     ids = writable_ids(graph)
     labels = ids.cast(pa.large_string()) if pa.types.is_integer(ids.type) else join('"', escape(ids), '"')
     out.write(f"*Vertices {graph.n_nodes}\n".encode())

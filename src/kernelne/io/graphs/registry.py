@@ -1,7 +1,7 @@
-"""The file formats of a graph, one reader and one writer each, by the suffixes they go by.
+"""The graph file formats by suffix, each with a reader and a writer.
 
-A reader gets a path and options, and returns `EdgeColumns`; a writer gets a graph and an open binary file. No
-reader believes a declared number before it has compared it with what is there, and none executes anything.
+A reader takes a path and options and returns `EdgeColumns`; a writer takes a graph and an open binary file.
+No reader trusts a declared number before comparing it with the data, and none executes code.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from kernelne.errors import FileFormatError, ParameterError
+from kernelne.io.files import compression_by_name
 from kernelne.io.graphs import adjlist, arrow, edgelist, gml, graphml, mat, matrix_market, metis, pajek
-from kernelne.io.graphs.parts import EdgeColumns, Options
-from kernelne.io.text import lines as text_lines
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -28,10 +28,10 @@ def _nothing(graph: Graph) -> list[str]:
 
 
 class GraphFormat(NamedTuple):
-    """How to read and to write a format, and what of a graph it would lose.
+    """The reader and writer of a format, and a function that returns what it would lose of a graph.
 
-    is_text: also compressed, as .gz or .zst; is_edge_list: has columns to be told of, and names no more;
-    tells_direction: whether edges are arcs is in the file
+    is_text: may be compressed, as .gz or .zst; is_edge_list: has lines of columns, and no list of nodes;
+    tells_direction: whether the file says if edges are arcs
     """
 
     name: str
@@ -73,20 +73,20 @@ _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes
 
 
 def find_format(path: str | os.PathLike[str], name: str | None = None) -> tuple[GraphFormat, str | None]:
-    """The format of a file, by `name` (a suffix without its dot) or else its suffix, and its compression."""
+    """Return the format of a file, by `name` (a suffix without dot) or its suffix, and its compression."""
     file = Path(path).name.lower()
-    compression = text_lines.compression_of(file)
+    compression = compression_by_name(file)
     suffix = Path(Path(file).stem).suffix if compression else Path(file).suffix
     if name is not None:
         suffix = f".{name.lower().removeprefix('.')}"
         if suffix not in _BY_SUFFIX:
-            raise ParameterError("format", name, f"known are {' '.join(s[1:] for s in _BY_SUFFIX)}")
+            raise ParameterError("format", name, f"known formats are {' '.join(s[1:] for s in _BY_SUFFIX)}")
     found = _BY_SUFFIX.get(suffix)
     if found is None:
         texts = " ".join(s for s in _BY_SUFFIX if _BY_SUFFIX[s].is_text)
         others = " ".join(s for s in _BY_SUFFIX if not _BY_SUFFIX[s].is_text)
         known = f"{texts}, each also with .gz or .zst after it, and {others}"
-        raise FileFormatError(path, f"unknown suffix: known are {known}; or pass format= (--format)")
+        raise FileFormatError(path, f"unknown suffix: known suffixes are {known}; or pass format= (--format)")
     if compression and not found.is_text:
-        raise FileFormatError(path, f"{found.name} files are not compressed once more: unpack it first")
+        raise FileFormatError(path, f"{found.name} files with .gz or .zst are not supported: unpack it first")
     return found, compression

@@ -1,1 +1,1 @@
-"""Text files: lines, tokens, words, and guesses at separators and headers."""
+"""Text files: lines, tokens, and detection of separators and headers."""

@@ -1,11 +1,10 @@
-"""Text files as lines: decompressed piece by piece, checked to be UTF-8."""
+"""Read text files line by line: decompressed in pieces, checked to be UTF-8."""
 
 from __future__ import annotations
 
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,33 +13,22 @@ from numpy.typing import NDArray
 
 from kernelne._checks import available_bytes
 from kernelne.errors import FileFormatError
-from kernelne.io.files import check_compressed, check_input, check_start
+from kernelne.io.files import check_compressed, check_input, compression_by_name, refuse_other_kinds
 
 MAX_LINE = 1 << 20  # bytes
+BUFFER = 2 * MAX_LINE  # a line of the maximum length always fits
 
-
-BUFFER = 2 * MAX_LINE  # a line of the longest length always fits
-
-
-#: Memory that reading a whole file takes at the least, in sizes of its text; 7 (GraphML) to 15 (METIS) were
-#: measured. A piece is what is unpacked between two looks at how much there is.
+#: Memory needed at least to read a whole file, as a multiple of its size; 7 (GraphML) to 15 (METIS) were
+#: measured. A piece is the number of bytes unpacked between two checks of the size.
 _HELD, _PIECE = 6, 1 << 24
 
 
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-
-
-def compression_of(path: str | os.PathLike[str]) -> str | None:
-    """How the file is compressed, by its name; None: it is not."""
-    return _COMPRESSIONS.get(Path(path).suffix.lower())
-
-
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
-    """Whole lines of the decompressed file as (buffer, start, stop); the buffer is reused."""
+    """Yield whole lines of the decompressed file as (buffer, start, stop); the buffer is reused."""
     check_input(path)
     storage = bytearray(BUFFER + 1)
     buffer, view = np.frombuffer(storage, np.uint8), memoryview(storage)
-    compression = compression_of(path)
+    compression = compression_by_name(path)
     if compression is not None:
         check_compressed(path, compression)
     filled = 0
@@ -59,13 +47,13 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
             if size and filled < BUFFER:
                 continue
             stop = storage.rfind(b"\n", 0, filled) + 1
-            if size == 0 or stop == 0:  # the end of the file, or a line so long that `scan` will refuse it
+            if size == 0 or stop == 0:  # the end of the file, or a line too long, which `scan` rejects
                 if filled > stop:
                     storage[filled] = ord("\n")
                     filled += 1
                 stop = filled
             if start is None:
-                check_start(path, bytes(storage[: min(filled, 64)]))
+                refuse_other_kinds(path, bytes(storage[: min(filled, 64)]))
                 start = len(BOM_UTF8) if storage.startswith(BOM_UTF8) else 0
             if stop > start:
                 yield buffer, start, stop
@@ -77,13 +65,13 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
 
 
 def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.uint8]:
-    """The whole decompressed file, for formats that are no lists of lines; `xml`: markup is expected.
+    """Read the whole decompressed file, for formats not read line by line; `xml`: the file may be XML.
 
-    FileFormatError where it would not fit in memory: a small file may unpack to any size.
+    Raises FileFormatError if it would not fit in memory: a small file may unpack to any size.
     """
     size, available = check_input(path), available_bytes()
     most = None if available is None else available // _HELD
-    compression = compression_of(path)
+    compression = compression_by_name(path)
     if compression is not None:
         check_compressed(path, compression)
     data = bytearray()
@@ -100,7 +88,7 @@ def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.ui
             if compression is None:
                 raise
             raise FileFormatError(path, f"corrupt or truncated {compression} data ({error})") from None
-    check_start(path, bytes(data[:64]), xml)
+    refuse_other_kinds(path, bytes(data[:64]), xml)
     return np.frombuffer(data, np.uint8)
 
 
@@ -108,26 +96,26 @@ def _too_large(path: str | os.PathLike[str], most: int, compression: str | None)
     text = "the file" if compression is None else "the file, unpacked,"
     return FileFormatError(
         path,
-        f"{text} is larger than {most / 2**30:.2f} GiB: reading takes {_HELD} times as much memory or more, "
+        f"{text} is larger than {most / 2**30:.2f} GiB: reading needs at least {_HELD} times as much memory, "
         f"and {_HELD * most / 2**30:.2f} GiB are free; write it as an edge list, which is read in pieces",
     )
 
 
 def read_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
-    """The whole decompressed file if it is UTF-8, its mark of bytes (BOM) blanked; at least one byte."""
+    """Read the whole decompressed UTF-8 file, with the BOM replaced by blanks; it must not be empty."""
     data = read_bytes(path)
     if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8:
         data[: len(BOM_UTF8)] = ord(" ")
     if not len(data):
         raise FileFormatError(path, "the file is empty")
-    check_text(path, data, 0, len(data), 0)
+    check_utf8(path, data, 0, len(data), 0)
     return data
 
 
-def check_text(
+def check_utf8(
     path: str | os.PathLike[str], buffer: NDArray[np.uint8], start: int, stop: int, line: int
 ) -> None:
-    """Raise if the lines after line number `line` are not UTF-8, or hold NUL."""
+    """Raise FileFormatError if the lines after line number `line` are not UTF-8, or contain NUL."""
     part = buffer[start:stop]
     if part.min() > 0 and part.max() < 128:
         return
@@ -139,25 +127,25 @@ def check_text(
         bad = error.start
     if bad < stop - start:
         line += 1 + int(np.count_nonzero(part[:bad] == ord("\n")))
-        raise FileFormatError(path, "not UTF-8 text", line=line, text=text_at(part, bad))
+        raise FileFormatError(path, "not UTF-8 text", line=line, text=shown_at(part, bad))
 
 
-def text_at(buffer: NDArray[np.uint8], position: int) -> str:
-    """The line that holds `position`; the start of it if it is long."""
+def shown_at(buffer: NDArray[np.uint8], position: int) -> str:
+    """Return the line at `position`, truncated if it is long."""
     begin = bytes(buffer[max(0, position - 200) : position]).rfind(b"\n") + 1 + max(0, position - 200)
-    return text_of(bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r"))
+    return shown(bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r"))
 
 
-def text_of(raw: bytes) -> str:
-    """A line to show in a message; the start of it if it is long."""
+def shown(raw: bytes) -> str:
+    """Return a line as text for a message, truncated if it is long."""
     return raw[:400].decode("utf-8", "backslashreplace")
 
 
 def data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of the lines that are neither blank nor comments: slow, for a few of them."""
+    """Yield number and bytes of the lines that are neither blank nor comments; slow, meant for few lines."""
     line = 0
     for buffer, start, stop in read_chunks(path):
-        check_text(path, buffer, start, stop, line)
+        check_utf8(path, buffer, start, stop, line)
         for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
             line += 1
             text = raw.strip(b" \t\r")

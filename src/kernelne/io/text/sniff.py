@@ -1,4 +1,4 @@
-"""What the first lines of an edge list tell: the separator, and whether a line names the columns."""
+"""Guess separator and header from the first lines of an edge list."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kernelne.graph.adapters import COLUMN_PAIRS
 from kernelne.io.text import tokens
 from kernelne.io.text.tokens import WHITESPACE
 
-# Those that come first win: a comma beside semicolons is rather a decimal comma.
-SEPARATORS = {ord("\t"): "tabs", ord(";"): "semicolons", ord(","): "commas", WHITESPACE: "blanks"}
-_NAMED = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
-# Words of column names that may also be ids: a line of them is kept, with a warning.
+# The first ones have priority: a comma next to semicolons is probably a decimal comma.
+SEPARATORS = {ord("\t"): "tabs", ord(";"): "semicolons", ord(","): "commas", WHITESPACE: "whitespace"}
+_SEPARATOR_NAMES = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+# Words of column names that may also be node ids: a line of them is kept as an edge, with a warning.
 _WORDS = {
     "source", "target", "from", "to", "src", "dst", "dest", "destination", "origin", "start", "end", "head",
     "tail", "node", "vertex", "id", "ids", "name", "symbol", "gene", "protein", "interactor", "bait", "prey",
@@ -37,7 +37,7 @@ class Field:
 
     @property
     def is_integer(self) -> bool:
-        """Whether the field is an int64 in its one plain spelling, in quotes or not."""
+        """Whether the field is an int64 in canonical form, quoted or not."""
         return bool(tokens.parse_integer(*self._bytes)[0])
 
     @property
@@ -50,7 +50,7 @@ class Field:
 
     @property
     def is_name(self) -> bool:
-        """Whether the field may name a column of numbers, and is not a number missing or misspelt."""
+        """Whether the field may be the name of a numeric column, not a missing or misspelt number."""
         return re.match(r"[^\W\d]", self.text) is not None and self.text.lower() not in _MISSING
 
     @property
@@ -60,7 +60,7 @@ class Field:
 
 
 def split(raw: bytes, separator: int) -> list[Field]:
-    """Fields of a line; none if a quote is wrong."""
+    """Split a line into fields; returns an empty list if a quote is not closed."""
     data = np.frombuffer(bytearray(raw), np.uint8)
     found = np.empty((tokens.MAX_FIELDS, 3), np.int64)
     count = tokens.split_line(data, 0, len(data), separator, found)
@@ -72,29 +72,31 @@ def split(raw: bytes, separator: int) -> list[Field]:
 
 
 def read_separator(given: str | None) -> int | None:
-    """The byte between fields, WHITESPACE for a blank; None: to be found."""
+    """Return the separator byte, WHITESPACE for a space; None if it is to be detected."""
     if given is None:
         return None
-    mark = _NAMED.get(given, given)
+    mark = _SEPARATOR_NAMES.get(given, given)
     if len(mark) != 1 or not mark.isascii() or mark in '\n\r\0"#%':
-        words = ", ".join(_NAMED)
+        words = ", ".join(_SEPARATOR_NAMES)
         raise ParameterError(
-            "separator", given, f"write one ASCII character, such as ',' or ' ' for blanks, or one of {words}"
+            "separator",
+            given,
+            f"must be one ASCII character, such as ',' or ' ' for whitespace, or one of {words}",
         )
     return WHITESPACE if mark == " " else ord(mark)
 
 
 def find_separator(lines: Sequence[bytes]) -> int:
-    """The separator that splits most lines into as many fields, 2 or 3, as the first line."""
+    """Return the separator that splits most lines into the same 2 or 3 fields as the first line."""
 
     def score(separator: int) -> tuple[int, int, int]:
         rows = [split(raw, separator) for raw in lines]
         if len(rows[0]) not in (2, 3):
             return 0, 0, 0
-        # Two tabs in a row rather align columns than leave one empty.
+        # Two tabs in a row probably align columns and do not mean an empty field.
         full = (all(f.text or f.quoted for f in row) or separator != ord("\t") for row in rows)
         n_alike = sum(whole and len(row) == len(rows[0]) for whole, row in zip(full, rows, strict=True))
-        # Where several split as many lines: one that explains the commas, one that cuts no quotes open.
+        # Ties: prefer a separator that explains decimal commas, then one that splits no quoted text.
         n_decimal = sum(
             len(row) == 3 and row[2].has_decimal_comma and "," not in row[0].text + row[1].text
             for row in rows
@@ -110,7 +112,7 @@ def find_separator(lines: Sequence[bytes]) -> int:
     candidates = []
     for separator in SEPARATORS:
         if separator != WHITESPACE and has_many_columns(separator):
-            break  # more columns than we take: what would come after is text in its cells
+            break  # too many columns: later candidates would split the text of its fields
         candidates.append(separator)
     else:
         separator = next((mark for mark in b"\t;," if mark in lines[0]), WHITESPACE)
@@ -119,7 +121,7 @@ def find_separator(lines: Sequence[bytes]) -> int:
 
 
 def is_header(rows: Sequence[Sequence[Field]]) -> bool:
-    """Whether the first of the first data lines names the columns."""
+    """Whether the first of these data lines is a header."""
     first = rows[0]
     if tuple(field.text.lower() for field in first[:2]) in COLUMN_PAIRS:
         return True
@@ -132,7 +134,7 @@ def is_header(rows: Sequence[Sequence[Field]]) -> bool:
 
 
 def like_names(first: str, second: str) -> bool:
-    """Whether two ids look like the names of columns: `gene A` and `gene B`, or `TF` and anything."""
+    """Whether two ids look like column names: `gene A` and `gene B`, or `TF` and anything."""
     one, two = (re.sub(r"[\s_-]+", "", text.lower()) for text in (first, second))
     if one[:-1] == two[:-1] and (one[-1:], two[-1:]) in _PAIRS and re.search(r"[^\W\d]{2}", one[:-1]):
         return True
@@ -140,7 +142,7 @@ def like_names(first: str, second: str) -> bool:
 
 
 def cut_command(separator: int) -> str:
-    """A command that keeps some of the columns of a file."""
+    """Return a shell command that keeps some of the columns of a file."""
     if separator == WHITESPACE:
         return "awk '{print $1, $2, $4}'"
     mark = chr(separator)

@@ -1,4 +1,4 @@
-"""Text files as lines, and compiled splitting of lines into node ids and weights."""
+"""Compiled functions that split lines into fields and parse node ids and weights."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from kernelne._jit import cached
 from kernelne.io.text.lines import MAX_LINE
 
-WHITESPACE = 0  # in place of a separator byte: any run of spaces and tabs
-MAX_FIELDS = 4  # one more than a line may have: enough to see that there are too many
+WHITESPACE = 0  # used as separator byte: any run of spaces and tabs
+MAX_FIELDS = 4  # one more than a line may have, to detect too many
 
 
 # Why `scan` stopped.
@@ -19,9 +19,9 @@ _SPACE, _TAB, _NEWLINE, _RETURN, _QUOTE, _HASH, _PERCENT = (ord(c) for c in ' \t
 
 @cached()
 def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyped-def]
-    """Find the fields of the line `buffer[start:stop]`, at most MAX_FIELDS: their number; -1: bad quote.
+    """Split the line `buffer[start:stop]` into up to MAX_FIELDS fields; returns their number, -1: bad quote.
 
-    `fields[k]` becomes (start, stop, is quoted), without blanks around the field and without its quotes.
+    `fields[k]` is set to (start, stop, is quoted), without surrounding blanks and quotes.
     """
     count = 0
     i = start
@@ -73,7 +73,7 @@ def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyp
 
 @cached()
 def parse_integer(buffer, start, stop):  # type: ignore[no-untyped-def]
-    """(True, value) if `buffer[start:stop]` is an int64 in its one plain spelling, else (False, 0)."""
+    """(True, value) if `buffer[start:stop]` is an int64 in canonical form, else (False, 0)."""
     negative = start < stop and buffer[start] == 45
     start += negative
     if stop == start or stop - start > 19 or (buffer[start] == 48 and (stop - start > 1 or negative)):
@@ -91,7 +91,7 @@ def parse_integer(buffer, start, stop):  # type: ignore[no-untyped-def]
 
 @cached()
 def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
-    """The decimal number `buffer[start:stop]`, within a few last places of float64; NaN if it is none."""
+    """Parse the decimal number `buffer[start:stop]`, accurate to a few ulp of float64; NaN if invalid."""
     i = start
     negative = i < stop and buffer[i] == 45
     if i < stop and (buffer[i] == 45 or buffer[i] == 43):
@@ -104,7 +104,7 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
         digit = np.int64(buffer[i]) - 48
         if 0 <= digit <= 9:
             n_digits += 1
-            if n_kept < 19:  # the mantissa holds any 19 digits; what follows is below the precision
+            if n_kept < 19:  # the mantissa holds any 19 digits; further digits are below the precision
                 mantissa = mantissa * np.uint64(10) + np.uint64(digit)
                 if mantissa > 0:
                     n_kept += 1
@@ -136,7 +136,7 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
         return np.nan
     value = float(mantissa)
     if mantissa > 0:
-        # In steps, because 10**-330 is no float64 while 10**19 times it is.
+        # In steps, because 10**-330 is not a float64 while 10**19 times it is.
         while exponent != 0 and 0 < value < np.inf:
             step = exponent if -300 < exponent < 300 else np.int64(300 if exponent > 0 else -300)
             value = value * 10.0**step if step > 0 else value / 10.0**-step
@@ -148,17 +148,16 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
 def scan(  # type: ignore[no-untyped-def]
     buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_full, weighted, as_text, out, bad
 ):
-    """Read the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
+    """Parse the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 
     `line` lines came before; those below `first_line` are skipped, as are blank lines and comments. A line
-    must have `n_fields` fields (0: any number) of which the first `n_ids` are ids, the first
-    `n_full` of them not empty. `out` is (ids, weights,
-    text, ends): ids (2, m) int64 if not `as_text`, else id i of column k is the bytes
-    `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of edges, status, start of the
-    line it stopped at, its number).
+    must have `n_fields` fields (0: any number), of which the first `n_ids` are ids, and the first `n_full`
+    must not be empty. `out` is (ids, weights, text, ends): ids (2, m) int64 if not `as_text`, else id i of
+    column k is the bytes `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of
+    edges, status, start of the line it stopped at, its number).
 
-    `bad` (k + 1,) int64: lines without the right fields, ids or weight are left out, counted in its first
-    entry, and the numbers of the first k noted in the others; if it is empty, the first such line stops it.
+    `bad` (k + 1,) int64: invalid lines are skipped, their count is stored in the first entry and the numbers
+    of the first k in the others. If `bad` is empty, parsing stops at the first invalid line.
     """
     ids, weights, text, ends = out
     fields = np.empty((MAX_FIELDS, 3), np.int64)
@@ -190,7 +189,7 @@ def scan(  # type: ignore[no-untyped-def]
         elif n_fields > 0 and found != n_fields:
             status = N_FIELDS
         else:
-            # Before ids are read: a line that is left out must not make strings of the ids of all others.
+            # Before ids are parsed: an invalid line must not turn the ids of all others into strings.
             for k in range(n_full):
                 if fields[k, 0] == fields[k, 1] and fields[k, 2] == 0:
                     status = EMPTY_ID

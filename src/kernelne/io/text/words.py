@@ -1,4 +1,4 @@
-"""The words of a whole text in memory, for formats whose lines may be of any length; compiled."""
+"""Compiled tokenizer of a whole text in memory, for formats whose lines may have any length."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SPACE, _TAB, _NEWLINE, _RETURN = (ord(c) for c in " \t\n\r")
 
 
 class Words:
-    """The words between blanks of `data[start:stop]`, without comments.
+    """The tokens of `data[start:stop]`, separated by whitespace, without comments.
 
     data    (n,) uint8, the whole text of the file `path`
-    starts  (m,) int64, where words start in `data`
-    rows    (m,) int64, the lines they stand on, counted from 0; lines of comment do not count, blank ones do
-    n_rows  the number of such lines
+    starts  (m,) int64, positions of the tokens in `data`
+    rows    (m,) int64, their lines, counted from 0 including blank lines but not comment lines
+    n_rows  the number of these lines
     """
 
     def __init__(
@@ -39,23 +39,23 @@ class Words:
         self.path, self.data = path, data
         stop = len(data) if stop is None else stop
         none = np.empty(0, np.int64)
-        size, self.n_rows = _find(data, start, stop, ord(comment), none, none)
+        size, self.n_rows = _find_words(data, start, stop, ord(comment), none, none)
         self.starts, self.rows = np.empty(size, np.int64), np.empty(size, np.int64)
-        _find(data, start, stop, ord(comment), self.starts, self.rows)
+        _find_words(data, start, stop, ord(comment), self.starts, self.rows)
 
     def line(self, word: int) -> int:
-        """The number of the line of a word, from 1."""
+        """Return the line number of a token, from 1."""
         return line_at(self.data, int(self.starts[word]))
 
     def text(self, word: int) -> str:
         start = int(self.starts[word])
-        return text_lines.text_of(_WORD.match(self.data[start : start + 400].tobytes())[0])  # type: ignore[index]
+        return text_lines.shown(_WORD.match(self.data[start : start + 400].tobytes())[0])  # type: ignore[index]
 
     def error(self, expected: str, word: int) -> FileFormatError:
         return FileFormatError(self.path, expected, line=self.line(word), text=self.text(word))
 
     def integers(self, words: Any, expected: str) -> NDArray[np.int64]:
-        """The integers that the words, numbers or a mask of them, are; an error says what was expected."""
+        """Parse tokens, given by indices or a mask, as integers; `expected` is the error message."""
         starts = self.starts[words]
         values = np.empty(len(starts), np.int64)
         bad = _integers(self.data, starts, values)
@@ -64,18 +64,18 @@ class Words:
         return values
 
     def weights(self, words: Any, expected: str) -> NDArray[np.float64]:
-        """The numbers, finite and not below zero, that the words are."""
+        """Parse tokens as weights: finite and not negative."""
         starts = self.starts[words]
         values = np.empty(len(starts))
-        bad = _numbers(self.data, starts, values)
+        bad = _weights(self.data, starts, values)
         if bad >= 0:
             raise self.error(expected, int(np.arange(len(self.starts))[words][bad]))
         return values
 
     def strings(self) -> Any:
-        """All words, a large_string array."""
+        """Return all tokens as a large_string array."""
         sizes = np.zeros(len(self.starts) + 1, np.int64)
-        _ends(self.data, self.starts, sizes)
+        _sizes(self.data, self.starts, sizes)
         offsets = np.cumsum(sizes)
         text = np.empty(int(offsets[-1]), np.uint8)
         _copy(self.data, self.starts, offsets, text)
@@ -84,13 +84,13 @@ class Words:
 
 
 def line_at(data: NDArray[np.uint8], position: int) -> int:
-    """The number of the line, from 1, that holds a position."""
+    """Return the line number, from 1, of a position."""
     return 1 + int(np.count_nonzero(data[:position] == _NEWLINE))
 
 
 @cached()
 def blank_comments(data, comment):  # type: ignore[no-untyped-def]
-    """Put blanks in place of all from `comment`, a byte, to the end of its line."""
+    """Overwrite the text from each byte `comment` to the end of its line with blanks."""
     inside = False
     for i in range(len(data)):
         inside = (inside or data[i] == comment) and data[i] != _NEWLINE
@@ -99,7 +99,7 @@ def blank_comments(data, comment):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def _end(data, start):  # type: ignore[no-untyped-def]
+def _word_end(data, start):  # type: ignore[no-untyped-def]
     i = start
     while i < len(data) and data[i] != _SPACE and data[i] != _TAB and data[i] != _RETURN:
         if data[i] == _NEWLINE:
@@ -109,8 +109,8 @@ def _end(data, start):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def _find(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-def]
-    """Find words; counts them only if `starts` is empty. Returns the numbers of words and of lines."""
+def _find_words(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-def]
+    """Find tokens, or only count them if `starts` is empty; returns the numbers of tokens and of lines."""
     count = 0
     row = 0
     i = start
@@ -128,7 +128,7 @@ def _find(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-
                 starts[count] = i
                 rows[count] = row
             count += 1
-            i = _end(data, i)
+            i = _word_end(data, i)
         while i < stop and data[i] != _NEWLINE:
             i += 1
         i += 1
@@ -138,9 +138,9 @@ def _find(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-
 
 @cached()
 def _integers(data, starts, values):  # type: ignore[no-untyped-def]
-    """Read integers; the number of the first word that is none, or -1."""
+    """Parse integers; returns the index of the first token that is not an integer, or -1."""
     for k in range(len(starts)):
-        plain, value = parse_integer(data, starts[k], _end(data, starts[k]))
+        plain, value = parse_integer(data, starts[k], _word_end(data, starts[k]))
         if not plain:
             return k
         values[k] = value
@@ -148,19 +148,19 @@ def _integers(data, starts, values):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def _numbers(data, starts, values):  # type: ignore[no-untyped-def]
-    """Read weights; the number of the first word that is none, or -1."""
+def _weights(data, starts, values):  # type: ignore[no-untyped-def]
+    """Parse weights; returns the index of the first token that is not a weight, or -1."""
     for k in range(len(starts)):
-        values[k] = parse_number(data, starts[k], _end(data, starts[k]))
+        values[k] = parse_number(data, starts[k], _word_end(data, starts[k]))
         if not 0 <= values[k] < np.inf:
             return k
     return -1
 
 
 @cached()
-def _ends(data, starts, sizes):  # type: ignore[no-untyped-def]
+def _sizes(data, starts, sizes):  # type: ignore[no-untyped-def]
     for k in range(len(starts)):
-        sizes[k + 1] = _end(data, starts[k]) - starts[k]
+        sizes[k + 1] = _word_end(data, starts[k]) - starts[k]
 
 
 @cached()

@@ -1,4 +1,4 @@
-"""Small graphs that come along: karate, lesmis and digits."""
+"""Small built-in graphs: karate, lesmis and digits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelne.io.labels import Labels
 
 _NEIGHBOURS = 10
 
-# Each member and those with a higher number that he met outside the club, from 0.
+# Each member and the members with a higher number he met outside the club, numbered from 0.
 _KARATE = (
     "0 1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31|1 2 3 7 13 17 19 21 30|2 3 7 8 9 13 27 28 32|3 7 12 13|4 6 10|"
     "5 6 10 16|6 16|8 30 32 33|9 33|13 33|14 32 33|15 32 33|18 32 33|19 33|20 32 33|22 32 33|"
@@ -30,7 +30,7 @@ def karate() -> tuple[Graph, Labels]:
 
 
 def lesmis() -> tuple[Graph, None]:
-    """Les Misérables: 77 characters by name; weights count the chapters in which two appear together."""
+    """Les Misérables: 77 characters by name; the weight is the number of chapters two appear in together."""
     try:
         import networkx
     except ImportError:
@@ -39,7 +39,7 @@ def lesmis() -> tuple[Graph, None]:
 
 
 def digits() -> tuple[Graph, Labels]:
-    """Scikit-learn's 1,797 images of handwritten digits, each linked to its 10 nearest, and the digits."""
+    """Scikit-learn's 1,797 images of handwritten digits, each joined to its 10 nearest, and the digits."""
     from sklearn.datasets import load_digits
     from sklearn.neighbors import kneighbors_graph
 

@@ -1,4 +1,4 @@
-"""Graphs in files: `read_graph` and `write_graph`. The formats are in `_graph_formats`."""
+"""Read and write graph files: `read_graph` and `write_graph`. The formats are listed in `registry`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kernelne.graph.graph import graph_from_columns
 from kernelne.graph.ids import check_same_kind, read_ids
 from kernelne.io.files import atomic_output
 from kernelne.io.graphs import edgelist
-from kernelne.io.graphs.parts import EdgeColumns, Options
 from kernelne.io.graphs.registry import GraphFormat, find_format
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 
 def read_graph(
@@ -31,38 +31,38 @@ def read_graph(
     format: str | None = None,
     skip_bad: bool = False,
 ) -> Graph:
-    """Read a graph from a file, in the format its suffix names.
+    """Read a graph from a file; the suffix gives the format.
 
-    Edge lists (.txt, .tsv, .csv, .edges, .edgelist) have on each line a source, a target and, if there is a
-    third field, a weight. They are UTF-8 text. Blank lines and lines that start with # or % are skipped;
-    blanks around a field do not count. Fields stand between tabs, commas or semicolons, and may then be
-    quoted as in CSV, or else between runs of blanks.
+    Each line of an edge list (.txt, .tsv, .csv, .edges, .edgelist) has a source, a target and, if there is a
+    third field, a weight. The file is UTF-8 text. Blank lines and lines that start with # or % are skipped;
+    blanks around a field are ignored. Fields are separated by tabs, commas or semicolons, and may then be
+    quoted as in CSV, or else by whitespace.
 
-    The others are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat (the
-    variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md says
-    what each of them holds. Those that are text may be compressed, with .gz or .zst after their name.
+    The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat
+    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md
+    describes what each of them stores. Text formats may be compressed, with .gz or .zst after the suffix.
 
-    Ids are integers when every id is one in its plain spelling, unquoted, and fits int64. Otherwise all are
-    strings, kept as they are: `1`, `01` and `1.0` are three nodes. Nodes come in the order of the file where
-    it lists them. Otherwise their order, and what becomes of repeated edges, self-loops and zero weights, is
+    Node ids are integers if every id is an unquoted integer in canonical form that fits int64. Otherwise all
+    are strings, unchanged: `1`, `01` and `1.0` are three nodes. If the file lists nodes, they keep that
+    order. Otherwise the order of nodes, and the handling of repeated edges, self-loops and zero weights, are
     as in `Graph.from_edges`.
 
     Parameters
     ----------
-    directed: whether edges are arcs from source to target; None takes what the file says, undirected where it
-        does not tell. False drops directions, except of a matrix, which must then be symmetric.
-    header: of an edge list, whether the first data line names the columns. None: it does if its fields are a
-        usual pair of names, or if they are not numbers where those below are; if it only might, it is an
-        edge, with a warning.
-    weighted: whether to read weights: False ignores them, True demands them, None takes them if there.
-    nodes: ids to put first, in this order, with or without edges; or the path of a file of them: the first
-        field of each line, its header (if header is not False) a name like `id` above integers.
-    separator: of an edge list, the character between fields, or tab, comma, semicolon or space; None finds it
-        from the first lines, " " is runs of blanks.
-    drop_self_loops: leave edges from a node to itself out.
-    format: a suffix without its dot, such as "gml", that counts in place of the file's own.
-    skip_bad: of an edge list, leave lines out that have another number of fields than the first, an empty id
-        or a weight that is none, with a warning of how many and which come first; otherwise they are errors.
+    directed: whether edges are arcs from source to target; None follows the file, undirected if it does not
+        say. False drops directions, except of a matrix, which must then be symmetric.
+    header: whether the first data line of an edge list is a header. None: it is one if its fields are a
+        common pair of column names, or if they are not numbers where those below are; if in doubt it is read
+        as an edge, with a warning.
+    weighted: False ignores weights, True requires them, None reads them if the file has them.
+    nodes: node ids to put first, in this order, with or without edges; or the path of a file of ids, the
+        first field of each line; a header (unless header is False) is a name like `id` above integers.
+    separator: the separator of an edge list, one character, or tab, comma, semicolon or space; None detects
+        it from the first lines, " " is any run of blanks.
+    drop_self_loops: leave out edges from a node to itself.
+    format: a suffix without its dot, such as "gml", to use instead of that of the file.
+    skip_bad: skip lines of an edge list that have a different number of fields than the first, an empty id or
+        an invalid weight, with a warning that gives their number and the first ones; by default they raise.
     """
     path = os.fsdecode(path)
     found, _ = find_format(path, format)
@@ -73,11 +73,11 @@ def read_graph(
         edges = found.read(path, options)
     else:
         if skip_bad:
-            raise ParameterError("skip_bad", skip_bad, f"leaves out lines of edge lists, not of {found.name}")
+            raise ParameterError("skip_bad", skip_bad, f"applies to edge lists, not to {found.name}")
         for name in ("header", "separator"):
             if getattr(options, name) is not None and not isinstance(nodes, str):
                 raise ParameterError(
-                    name, getattr(options, name), f"says how to read columns, not {found.name}"
+                    name, getattr(options, name), f"applies to edge lists, not to {found.name}"
                 )
         edges = _complete(path, found.read(path, options), options)
     if directed is True and edges.directed is False:
@@ -96,7 +96,7 @@ def read_graph(
 
 
 def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
-    """The edges of a file that is no edge list, with what options ask for beyond them."""
+    """Apply the options to the edges of a file that is not an edge list."""
     if options.weighted is True and edges.weights is None:
         raise FileFormatError(path, "no weights in the file (weighted=True, --weighted)")
     if options.weighted is False:
@@ -112,7 +112,7 @@ def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
         )
         if edges.nodes is not None and len(edges.nodes) and len(given):
             check_same_kind({"nodes": given, "ids of the file": edges.nodes})
-            kind = pa.large_string() if strings else pa.int64()  # ids of 32 bits may meet longer ones
+            kind = pa.large_string() if strings else pa.int64()  # one side may be int32
             given, listed = given.cast(kind), edges.nodes.cast(kind)
             rest = listed.filter(pc.invert(pc.is_in(listed, value_set=given.combine_chunks())))
             given = pa.chunked_array([*given.chunks, *rest.chunks], kind)
@@ -130,16 +130,16 @@ def write_graph(
     format: str | None = None,
     lossy: bool = False,
 ) -> None:
-    """Write a graph, each edge once, in the format its suffix names, or `format`; see `read_graph`.
+    """Write a graph, each edge once; the suffix or `format` gives the format, see `read_graph`.
 
-    .gz or .zst after the name of a text format compresses. The file appears whole or not at all. GraphML,
-    GML, Pajek, Parquet, Arrow and Feather give the same graph back. The others do not hold everything: what
-    would be lost is named in an InputError, and left out if `lossy`.
+    With .gz or .zst after its suffix a text format is compressed. The file is written completely or not at
+    all. GraphML, GML, Pajek, Parquet, Arrow and Feather store the whole graph. The others do not: an
+    InputError lists what would be lost, unless `lossy` is true.
 
-    An edge list has lines of source, target and, if there are any, weight, between tabs (commas in .csv). It
-    does not tell whether the graph is directed, nor the order of nodes, nor nodes without edges, which are
-    left out with a warning: `read_graph(path, directed=graph.directed, nodes=graph.nodes)` gives the same
-    graph back.
+    Each line of an edge list has a source, a target and, if weighted, a weight, separated by tabs (commas in
+    .csv). It does not store whether the graph is directed, nor the order of nodes, nor nodes without edges,
+    which are left out with a warning: `read_graph(path, directed=graph.directed, nodes=graph.nodes)` returns
+    the same graph.
     """
     found, compression = find_format(path, format)
     writable_ids(graph)
@@ -147,20 +147,20 @@ def write_graph(
     if lost and found.is_edge_list:
         warn(
             f"{', '.join(lost)} are left out of {os.fspath(path)}: "
-            "read_graph(..., nodes=) (--nodes) brings them back"
+            "read_graph(..., nodes=) (--nodes) restores them"
         )
     elif not lossy:
         _refuse_losses(path, found, lost)
     with (
         atomic_output(path, overwrite) as temporary,
-        open(temporary, "wb") as file,  # by Python: pyarrow takes no name that is not UTF-8
+        open(temporary, "wb") as file,  # by Python: pyarrow accepts only UTF-8 names
         pa.output_stream(file, compression=compression) as out,
     ):
         found.write(graph, out)
 
 
 def check_lossless(graph: Graph, path: str | os.PathLike[str], format: str | None = None) -> None:
-    """Raise InputError if the format of `path`, an edge list or not, would lose something of the graph."""
+    """Raise InputError if the format of `path`, edge lists included, cannot store the whole graph."""
     found, _ = find_format(path, format)
     _refuse_losses(path, found, found.losses(graph))
 
@@ -168,6 +168,6 @@ def check_lossless(graph: Graph, path: str | os.PathLike[str], format: str | Non
 def _refuse_losses(path: str | os.PathLike[str], found: GraphFormat, lost: list[str]) -> None:
     if lost:
         raise InputError(
-            f"{os.fspath(path)}: a file of {found.name} would lose {' and '.join(lost)}: write .graphml, "
+            f"{os.fspath(path)}: {found.name} would lose {' and '.join(lost)}: write .graphml, "
             ".gml, .net or .parquet, or pass lossy=True (--lossy)"
         )

@@ -1,4 +1,4 @@
-"""What the formats of an embedding share: its fields as arrays and one JSON text, and ids."""
+"""Shared parts of the embedding formats: fields as arrays and one JSON text, and node ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelne.graph.ids import plain_integers, string_objects
 Fields = dict[str, Any]  # the keyword arguments of `Embedding`
 
 VERSION = 1
-KEY = "kernelne_embedding"  # under which the JSON is found in every format that can hold it
+KEY = "kernelne_embedding"  # key of the JSON in every format that can store it
 
 # name: dtype, dimensions, in safetensors and npz
 _ARRAYS = {
@@ -25,13 +25,13 @@ _ARRAYS = {
     "context": ("float32", 2),
     "coefficients": ("float64", 1),
     "nodes": ("int64", 1),
-    "nodes_utf8": ("uint8", 1),  # strings, one after the other; string i is [offsets[i], offsets[i+1])
+    "nodes_utf8": ("uint8", 1),  # concatenated strings; string i is [offsets[i], offsets[i+1])
     "nodes_offsets": ("int64", 1),
 }
 
 
 def to_arrays(fields: Fields) -> tuple[dict[str, NDArray[Any]], str]:
-    """All fields: arrays by name, little-endian, and the rest as JSON."""
+    """Return all fields: arrays by name, little-endian, and the rest as JSON."""
     vectors, nodes = fields["vectors"], fields["nodes"]
     arrays: dict[str, NDArray[Any]] = {"vectors": vectors}
     if nodes.dtype == object:
@@ -54,18 +54,18 @@ def to_arrays(fields: Fields) -> tuple[dict[str, NDArray[Any]], str]:
 
 
 def check_array(path: Path, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-    """FileFormatError unless `to_arrays` makes arrays of this name, dtype and number of dimensions."""
+    """Raise FileFormatError unless `to_arrays` makes arrays of this name, dtype and number of dimensions."""
     if name not in _ARRAYS:
-        raise FileFormatError(path, f"not an embedding of this package: holds an array {name!r}")
+        raise FileFormatError(path, f"not an embedding written by kernelne: it has an array {name!r}")
     wanted, ndim = _ARRAYS[name]
     if dtype != wanted or len(shape) != ndim:
         raise FileFormatError(
-            path, f"array {name!r} should have {ndim} dimensions of {wanted}, has shape {shape} of {dtype}"
+            path, f"array {name!r} must have {ndim} dimensions of {wanted}, not shape {shape} of {dtype}"
         )
 
 
 def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str) -> Fields:
-    """The fields of what `to_arrays` made."""
+    """Return the fields of arrays and text made by `to_arrays`."""
     document = read_document(path, text)
     if "vectors" not in arrays:
         raise FileFormatError(path, "array 'vectors' is missing")
@@ -76,7 +76,7 @@ def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str) -> Field
             raise FileFormatError(path, "the node ids are missing")
         nodes = _strings(path, utf8, offsets)
     elif utf8 is not None or offsets is not None:
-        raise FileFormatError(path, "the node ids are there twice, as integers and as strings")
+        raise FileFormatError(path, "the node ids are stored twice, as integers and as strings")
     fields: Fields = {**arrays, "nodes": nodes}
     shared = document.get("shared", [])
     for name in shared if isinstance(shared, list) else [shared]:
@@ -88,7 +88,7 @@ def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str) -> Field
 
 def _strings(path: Path, utf8: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any]:
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(utf8) or (np.diff(offsets) < 0).any():
-        raise FileFormatError(path, "the offsets of the node ids do not fit their text")
+        raise FileFormatError(path, "the offsets of the node ids do not match their text")
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(utf8)]
     strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
     strings.validate(full=True)  # raises on invalid UTF-8
@@ -96,15 +96,15 @@ def _strings(path: Path, utf8: NDArray[Any], offsets: NDArray[Any]) -> NDArray[A
 
 
 def read_document(path: Path, text: str) -> dict[str, Any]:
-    """The JSON, if it is of a version known here."""
+    """Parse the JSON; raises FileFormatError if its version is unknown."""
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("version") != VERSION:
         version = document.get("version") if isinstance(document, dict) else None
-        raise FileFormatError(path, f"version {version!r} of the format is not known here, only {VERSION}")
+        raise FileFormatError(path, f"version {version!r} of the format is unknown, {VERSION} is supported")
     return document
 
 
 def integers_or_strings(ids: Any) -> NDArray[Any]:
-    """A large_string array of ids as int64 if all are plain integers, else as objects."""
+    """Return a large_string array of ids as int64 if all are plain integers, else as objects."""
     integers = plain_integers(ids)
     return string_objects(ids) if integers is None else np.asarray(integers)

@@ -1,4 +1,4 @@
-"""What the readers and writers of graph files share: the edges of a file, and edges as blocks of text."""
+"""Shared parts of graph readers and writers: the edges of a file, and edges as blocks of text."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from kernelne.graph.ids import plain_integers
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-_BELIEVED = 10_000_000  # nodes
+_BELIEVED = 10_000_000  # nodes accepted without further evidence
 EMPTY = pa.scalar("", pa.large_string())
 _ENTITY = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z0-9]+));")
-GOOD_WEIGHT = "expected a weight, a finite number not below zero"
+GOOD_WEIGHT = "expected a weight, a finite number that is not negative"
 
 
 class EdgeColumns(NamedTuple):
-    """What a file holds.
+    """The content of a graph file.
 
-    nodes, sources, targets: columns of ids as `read_ids` returns them; the nodes in their order, or None
+    nodes, sources, targets: columns of ids as `read_ids` returns them; nodes are in order, or None
     weights: (m,) float64, or None
-    directed: whether edges are arcs; None where the file does not tell
+    directed: whether edges are arcs; None if the file does not say
     """
 
     nodes: Any
@@ -41,7 +41,7 @@ class EdgeColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """How to read, as `read_graph` was told."""
+    """The reading options of `read_graph`."""
 
     directed: bool | None = None
     header: bool | None = None
@@ -52,37 +52,37 @@ class Options:
 
 
 def check_declared(path: str, n_nodes: int, size: int, line: int | None) -> None:
-    """FileFormatError if a file declares far more nodes than its `size`, in bytes or entries, makes likely.
+    """Raise FileFormatError if far more nodes are declared than is plausible for `size`, in bytes or entries.
 
-    Nodes without edges take no room in some formats; a few bytes must not ask for all memory there is.
+    Nodes without edges take no space in some formats; a few bytes must not allocate all memory.
     """
     if n_nodes > max(_BELIEVED, 1000 * size):
-        told = f"{n_nodes} nodes are declared, and next to nothing is said of them: is the number right?"
+        told = f"{n_nodes} nodes are declared, but there is almost no data for them: is the number right?"
         raise FileFormatError(path, told, line=line)
 
 
 def column(values: Any) -> Any:
-    """An array of ids as `read_ids` returns it."""
+    """Return an array of ids as a column like those of `read_ids`."""
     return pa.chunked_array([values]) if len(values) else pa.chunked_array([], pa.null())
 
 
 def take(names: Any, rows: NDArray[Any]) -> Any:
-    """The column of the ids `names`, an array, in these rows."""
+    """Return the column of the ids `names[rows]`."""
     return column(names.take(pa.array(rows)))
 
 
 def are_numbered(graph: Graph) -> bool:
-    """Whether the ids are 0, 1, …, n - 1 in this order, as those of a matrix are."""
+    """Whether the node ids are 0, 1, …, n - 1 in this order, as for a matrix."""
     return graph.nodes.dtype != object and bool((graph.nodes == np.arange(graph.n_nodes)).all())
 
 
 def look_like_integers(ids: Any) -> bool:
-    """Whether the ids are strings that would be read as integers where there are no quotes."""
+    """Whether the ids are strings that would be read as integers if unquoted."""
     return pa.types.is_large_string(ids.type) and plain_integers(ids) is not None
 
 
 def refuse_ids(ids: Any, pattern: str, what: str) -> None:
-    """InputError if a string id holds what a format cannot; `pattern` is a regular expression."""
+    """Raise InputError if a string id matches the regular expression `pattern`; `what` says why."""
     if pa.types.is_integer(ids.type):
         return
     refused = ids.filter(pc.match_substring_regex(ids, pattern))
@@ -91,31 +91,31 @@ def refuse_ids(ids: Any, pattern: str, what: str) -> None:
 
 
 def join(*parts: Any) -> Any:
-    """Texts made of parts side by side: arrays and, the same in each, strings; a large_string array."""
+    """Concatenate parts element-wise, arrays or constant strings; returns a large_string array."""
     scalars = [pa.scalar(part, pa.large_string()) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*scalars, EMPTY)
 
 
 def join_lists(offsets: NDArray[np.int64], words: Any, between: str = " ") -> Any:
-    """Words `offsets[i]` to `offsets[i + 1]` with `between` between as text i, a large_string array."""
+    """Join tokens `offsets[i]` to `offsets[i + 1]` with `between` to text i; returns a large_string array."""
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), words)
     return pc.binary_join(lists, pa.scalar(between, pa.large_string()))
 
 
 def as_text(values: NDArray[Any]) -> Any:
-    """Numbers as the shortest texts that give them back, a large_string array."""
+    """Return numbers as their shortest exact texts, a large_string array."""
     return pa.array(values).cast(pa.large_string())
 
 
 def write_texts(out: BinaryIO, texts: Any) -> None:
-    """Write the texts of a large_string array that starts at its buffers' start, one after the other."""
+    """Write the concatenated texts of a large_string array whose offset is 0."""
     if len(texts):
         _, offsets, text = texts.buffers()
         out.write(text.slice(0, int(np.frombuffer(offsets, np.int64)[len(texts)])))
 
 
 def escape(ids: Any) -> Any:
-    """Strings with & and " and all that is not printable ASCII as &#N;, the way of GML and Pajek."""
+    """Replace & and " and all characters that are not printable ASCII by &#N;, as in GML and Pajek."""
     pattern = r'[^ -~]|[&"]'
     if not pc.any(pc.match_substring_regex(ids, pattern)).as_py():
         return ids
@@ -125,7 +125,7 @@ def escape(ids: Any) -> Any:
 
 
 def unescape(text: str) -> str:
-    """Text with &#N;, &#xN; and named entities as the characters they stand for, each once."""
+    """Replace &#N;, &#xN; and named entities by their characters, in one pass."""
     return _ENTITY.sub(_character, text) if "&" in text else text
 
 
