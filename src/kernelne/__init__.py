@@ -85,13 +85,13 @@ _HOMES = {
     "load_dataset": "datasets",
     "louvain": "graph.communities",
     "plot_map": "view.plot",
-    "read_graph": "io.graphs.files",
+    "read_graph": "io.graphs.read_write",
     "read_labels": "io.labels",
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
     "tune_embedding": "tuning",
     "write_explorer": "view.explorer",
-    "write_graph": "io.graphs.files",
+    "write_graph": "io.graphs.read_write",
 }
 
 
