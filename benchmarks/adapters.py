@@ -1,4 +1,4 @@
-"""The same graph in each program's own form. Node i is called str(i) where names must be strings."""
+"""The same graph in the format of each program. Node i is named str(i) if names must be strings."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def grape_graph(n: int, edges: Any) -> Any:
 
 
 def pecanpy_graph(n: int, edges: Any, p: float, q: float, threads: int, seed: int) -> Any:
-    """PecanPy's fastest form for p and q that needs no table per edge, its walks compiled already.
+    """Return PecanPy's fastest mode for p and q that needs no table per edge, with compiled walks.
 
-    PecanPy compiles its walks anew at every call, around the graph at hand. Here they are kept from one call
-    to the next and called once, so that no compilation is timed.
+    PecanPy compiles its walks at every call, for the given graph. Here the compiled function is kept and
+    called once before, so that no compilation is timed.
     """
     from pecanpy import pecanpy
 
@@ -48,7 +48,7 @@ def pecanpy_graph(n: int, edges: Any, p: float, q: float, threads: int, seed: in
 
 
 def compile_kernelne(threads: int) -> dict[str, Any]:
-    """Child: fill the Numba cache, so that no later child's peak memory is the compiler's."""
+    """Child: fill the Numba cache, so that the peak memory of later children does not include compilation."""
     from kernelne import KernelNE, MKernelNE
 
     edges = np.column_stack([np.arange(99), np.arange(1, 100)])

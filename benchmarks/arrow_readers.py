@@ -1,4 +1,4 @@
-"""Two readers of edge lists on pyarrow.csv, to compare ours with: see text_readers.py."""
+"""Two readers of edge lists based on pyarrow.csv, for comparison with ours: see text_readers.py."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Cleaned(io.RawIOBase):
     def _clean(self) -> Iterator[bytes]:
         line = 0
         for buffer, start, stop in text_lines.read_chunks(self._path):
-            text_lines.check_text(self._path, buffer, start, stop, line)
+            text_lines.check_utf8(self._path, buffer, start, stop, line)
             text = bytes(buffer[start:stop])
             line += text.count(b"\n")
             if b"\r" in text:
@@ -227,5 +227,5 @@ def _blame(path: str, layout: Layout, error: Exception) -> FileFormatError:
         if wrong or (
             layout.weighted and not (number.fullmatch(fields[2]) and 0 <= float(fields[2]) < np.inf)
         ):
-            return FileFormatError(path, str(error)[:200], line=line, text=text_lines.text_of(raw))
+            return FileFormatError(path, str(error)[:200], line=line, text=text_lines.shown(raw))
     return FileFormatError(path, str(error)[:200])

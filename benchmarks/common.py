@@ -1,4 +1,4 @@
-"""What the benchmarks share: machine facts, child processes and their peak memory, tables, JSON."""
+"""Shared code of the benchmarks: machine facts, child processes and their peak memory, tables, JSON."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def commit() -> str:
 
 
 def peak_mb() -> float:
-    """Most memory this process ever had. (ru_maxrss would count the parent's, from before exec.)"""
+    """Return the peak memory of this process. (ru_maxrss would include the parent's, from before exec.)"""
     status = Path("/proc/self/status").read_text().split()
     return int(status[status.index("VmHWM:") + 1]) / 1024
 
 
 @contextmanager
 def timed() -> Iterator[dict[str, float]]:
-    """Wall and CPU seconds (of all threads) of a block, and CPU seconds of other processes meanwhile."""
+    """Measure wall and CPU seconds (of all threads) of a block, and CPU seconds of other processes."""
     result: dict[str, float] = {}
     wall, cpu, machine = time.perf_counter(), time.process_time(), _busy_seconds()
     yield result
@@ -82,13 +82,13 @@ def timed() -> Iterator[dict[str, float]]:
 
 
 def _busy_seconds() -> float:
-    """CPU seconds the machine has spent on anything but waiting."""
+    """Return the CPU seconds that the machine was not idle."""
     user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 class Bench:
-    """Children of one benchmark: each a fresh process of the same script, all with one fresh Numba cache."""
+    """Children of one benchmark: each a new process of the same script, all with one new Numba cache."""
 
     def __init__(self, script: str) -> None:
         self.script = script
@@ -96,7 +96,7 @@ class Bench:
         self.folder = Path(self._folder.name)
 
     def run(self, function: str, threads: int, **task: Any) -> dict[str, Any]:
-        """`function(threads=threads, **task)` in a child: its result and peak memory, or its error."""
+        """Run `function(threads=threads, **task)` in a child; return its result and peak memory, or error."""
         answer = self.folder / "answer.json"
         answer.unlink(missing_ok=True)
         environment = os.environ | dict.fromkeys(_THREADS, str(threads))
@@ -115,7 +115,7 @@ class Bench:
 
 
 def child_main(functions: Iterable[Callable[..., dict[str, Any]]]) -> bool:
-    """Whether this process is a child of `Bench.run`; if so its work is done when this returns."""
+    """Do the work of a child of `Bench.run`; return whether this process is one."""
     if sys.argv[1:2] != ["--child"]:
         return False
     name, task, answer = sys.argv[2:]
@@ -136,7 +136,7 @@ def parser(description: str | None, name: str) -> argparse.ArgumentParser:
 
 
 def save(args: argparse.Namespace, results: dict[str, Any]) -> None:
-    """The results, with all that is needed to judge them, in one file."""
+    """Write the results, with machine, versions and settings, to one file."""
     payload = {
         # Names of files only: where they lie on this machine is nobody's concern.
         "arguments": {k: v.name if isinstance(v, Path) else str(v) for k, v in vars(args).items()},
@@ -155,7 +155,7 @@ def save(args: argparse.Namespace, results: dict[str, Any]) -> None:
 
 
 def disturbed(runs: Iterable[dict[str, Any]]) -> str:
-    """How quiet the machine was: on two cores one busy neighbour can halve a program's speed."""
+    """Describe how quiet the machine was: on two cores another busy process can halve a program's speed."""
     timed_runs = [r for r in runs if "others_cpu_seconds" in r]
     # The machine's clock ticks every 10 ms, so short runs are given two ticks.
     count = sum(r["others_cpu_seconds"] > 0.05 * r["seconds"] + 0.02 for r in timed_runs)
@@ -163,7 +163,7 @@ def disturbed(runs: Iterable[dict[str, Any]]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown; the first column to the left, the others to the right."""
+    """Return a Markdown table; the first column is left-aligned, the others right-aligned."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

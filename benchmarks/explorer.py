@@ -1,9 +1,9 @@
-"""How long a frame of the explorer takes while the map is moved, in a browser that draws by the CPU.
+"""Time per frame of the explorer while the map is moved, in a browser that draws on the CPU.
 
     python benchmarks/explorer.py [--nodes 100000] [--frames 120]
 
-Headless Chromium, 1280 × 800 pixels, WebGL by SwiftShader and the canvas that stands in where there is no
-WebGL; all nodes in view, and zoomed in four times. The map is moved in every frame.
+Headless Chromium, 1280 × 800 pixels, WebGL by SwiftShader and the canvas used without WebGL; all nodes in
+view, and zoomed in four times. The map is moved in every frame.
 """
 
 from __future__ import annotations

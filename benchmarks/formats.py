@@ -1,4 +1,4 @@
-"""Seconds of one core to write and to read a graph in every format; prints the table of docs/formats.md.
+"""Seconds to write and read a graph in every format on one core; prints the table of docs/formats.md.
 
 python benchmarks/formats.py [--edges 1000000]
 """

@@ -1,4 +1,4 @@
-"""Random graphs of the benchmarks, by NumPy: edges (m, 2) int64, each pair once, no self-loops."""
+"""Random graphs for the benchmarks, made with NumPy: edges (m, 2) int64, each pair once, no self-loops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def erdos_renyi(n: int = 3000, degree: float = 5.0, seed: int = 0) -> tuple[Any, Any]:
-    """About n · degree / 2 edges between uniform ends; no labels."""
+    """Return about n · degree / 2 edges between uniformly drawn nodes; no labels."""
     rng = np.random.default_rng(seed)
     return _simple(rng.integers(n, size=(_half(n, degree), 2)), n), None
 
@@ -16,7 +16,7 @@ def erdos_renyi(n: int = 3000, degree: float = 5.0, seed: int = 0) -> tuple[Any,
 def planted(
     n: int = 3000, groups: int = 6, degree: float = 5.0, inside: float = 0.8, seed: int = 0
 ) -> tuple[Any, Any]:
-    """The share `inside` of edges within groups; labels (n, groups) say which."""
+    """Return edges, of which a share `inside` is within groups, and the groups as labels (n, groups)."""
     rng = np.random.default_rng(seed)
     sources, targets = rng.integers(n, size=(2, _half(n, degree)))
     within = rng.random(len(sources)) < inside
@@ -26,7 +26,7 @@ def planted(
 
 
 def power_law(n: int = 3000, degree: float = 5.0, exponent: float = 2.5, seed: int = 0) -> tuple[Any, Any]:
-    """Ends drawn by weight, expected degrees a power law; node numbers in random order; no labels."""
+    """Return edges whose expected degrees follow a power law; node numbers in random order; no labels."""
     rng = np.random.default_rng(seed)
     cumulative = np.cumsum(rng.permutation(np.arange(1, n + 1) ** (-1.0 / (exponent - 1.0))))
     draws = rng.random((_half(n, degree), 2)) * cumulative[-1]
@@ -37,7 +37,7 @@ GENERATORS = {f.__name__: f for f in (erdos_renyi, planted, power_law)}
 
 
 def generate(description: str) -> tuple[int, Any, Any]:
-    """(n, edges, labels) of NAME:key=value,…"""
+    """Return (n, edges, labels) of NAME:key=value,…"""
     name, _, rest = description.partition(":")
     if name not in GENERATORS:
         raise SystemExit(f"--generate {name}: known are {', '.join(GENERATORS)}")

@@ -1,11 +1,11 @@
-"""Training on one GPU: seconds, walks a second, share of the memory roofline, peak memory.
+"""Training on one GPU: seconds, walks per second, share of the memory roofline, peak memory.
 
     python benchmarks/gpu.py [--cold] [--huge] [-o results.json]
     ncu -k regex:train_walks -s 3 -c 1 python benchmarks/gpu.py --profile KernelNE-Gauss
 
-Times run from the graph on the card to the embedding on the host, JIT warm, median of nine (of three
-for a million nodes, one run for ten). Needs NumPy, SciPy, torch and Triton only. KERNELNE_DATA: a folder with
-the paper's graphs, for CiteSeer.
+Times are from the graph on the GPU to the embedding on the host, after compilation, median of nine (of three
+for a million nodes, one run for ten million). Needs only NumPy, SciPy, torch and Triton. KERNELNE_DATA is the
+folder with the paper's graphs, for CiteSeer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def config(model: str, **changes: Any) -> TrainingConfig:
 
 
 def csr(edges: Any, n: int) -> Any:
-    """A graph as training takes it, from edges (m, 2)."""
+    """Return a graph in the form used by training, from edges (m, 2)."""
     u, v = edges.T
     ones = np.ones(2 * len(u), np.int8)
     matrix = scipy.sparse.coo_array((ones, (np.r_[u, v], np.r_[v, u])), (n, n)).tocsr()
@@ -77,7 +77,7 @@ def erdos_renyi(n: int, p: float) -> Any:
 
 
 def power_law_on(device: Any, n: int, m: int) -> Any:
-    """About m edges between n nodes, ends drawn by weight as in `generate.power_law`, made on the device."""
+    """Return about m edges between n nodes, drawn on the device as in `generate.power_law`."""
     generator = torch.Generator(device).manual_seed(0)
     ranks = torch.randperm(n, device=device, generator=generator).double() + 1
     upto = torch.cumsum(ranks ** (-1.0 / 1.5), 0)
@@ -102,7 +102,7 @@ def citeseer() -> Any:
 
 
 def copy_bandwidth(device: Any) -> float:
-    """Bytes a second, read and written, of a copy from the device to itself."""
+    """Return the bytes per second, read and written, of a copy within the device memory."""
     source = torch.empty(2**30, dtype=torch.float32, device=device)
     target = torch.empty_like(source)
     return 2 * source.nbytes / median_seconds(lambda: target.copy_(source), 10)
@@ -121,13 +121,13 @@ def median_seconds(work: Any, repeats: int = 3) -> float:
 
 
 def train(graph: Any, settings: TrainingConfig) -> TrainingState:
-    """A whole run, its tables brought to the host."""
+    """Run the whole training and copy its tables to the host."""
     prepared = gpu.prepare(graph, settings)
     return gpu.fetch(gpu.run(prepared, gpu.start(prepared)))
 
 
 def roofline(graph: Any, device: Any, settings: TrainingConfig, bandwidth: float) -> dict[str, float]:
-    """The training kernel alone: every row a walk touches is read once and written once."""
+    """Time the training kernel alone: every row of a walk counts as read once and written once."""
     prepared = gpu.prepare(graph, settings, device)
     trainer = gpu.Runner(prepared, gpu.start(prepared))
     trainer.mixture[1] = 1.0 / len(settings.kernels)
@@ -167,7 +167,7 @@ def measure(name: str, graph: Any, device: Any, model: str, repeats: int, **chan
 
 
 def starts() -> dict[str, float]:
-    """Seconds until a new process has trained on a tiny graph: nothing compiled before, then all of it."""
+    """Measure the seconds until a new process has trained on a tiny graph, with and without compilation."""
     code = (
         "import time; start = time.perf_counter()\n"
         "from gpu import config, csr, train; import numpy as np\n"
@@ -190,9 +190,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cold", action="store_true", help="also measure the first start ever")
+    parser.add_argument("--cold", action="store_true", help="also measure the first start, with compilation")
     parser.add_argument("--huge", action="store_true", help="also 10 M nodes, 100 M edges")
-    parser.add_argument("--profile", metavar="MODEL", choices=MODELS, help="only train, for a profiler")
+    parser.add_argument(
+        "--profile", metavar="MODEL", choices=MODELS, help="only train, for use with a profiler"
+    )
     parser.add_argument("-o", "--output", type=Path)
     args = parser.parse_args()
     device = gpu.find_device()

@@ -1,9 +1,9 @@
-"""Peak memory of `MKernelNE().fit` at a million nodes, and of its embedding, beside the tables it trains.
+"""Peak memory of `MKernelNE().fit` and of its embedding for a million nodes, compared with its tables.
 
     python benchmarks/memory.py [--nodes 1000000] [--degree 10] [--output results.json]
 
-A child process makes the graph and compiles, another loads both and fits, as every run but the first does.
-One walk from each node is enough, as memory does not depend on how many there are.
+A child process makes the graph and compiles; another loads both and fits, like every run except the first.
+One walk per node is enough, because memory does not depend on the number of walks.
 """
 
 from __future__ import annotations

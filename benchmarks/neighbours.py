@@ -1,10 +1,10 @@
-"""Nearest neighbours: how long an index takes to build and to ask, how many of the ten nearest it finds.
+"""Nearest neighbours: time to build and query an index, and the share of the ten nearest that it finds.
 
     python benchmarks/neighbours.py [--nodes 100000] [--dim 128] [--queries 2000] [--repeats 1]
 
-Three tables of vectors: Gaussian clusters, drawn; and trained, the embeddings of a graph with groups and of a
-power-law graph without, which has next to no structure and is the hardest. Recall is against the exact
-search, whose time is beside it; both by cosine and by Euclidean distance.
+Three tables of vectors: random Gaussian clusters, and embeddings of a graph with groups and of a power-law
+graph without groups, which has almost no structure and is the hardest. Recall is relative to the exact
+search, whose time is also measured; both by cosine and by Euclidean distance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLES = ("clusters", "planted", "power_law")
 
 
 def make(kind: str, folder: str, nodes: int, dim: int, seed: int, threads: int) -> dict[str, Any]:
-    """Child: the vectors of one table."""
+    """Child: make the vectors of one table."""
     rng = np.random.default_rng(seed)
     if kind == "clusters":
         centres = rng.normal(size=(nodes // 200, dim))
@@ -40,7 +40,7 @@ def make(kind: str, folder: str, nodes: int, dim: int, seed: int, threads: int) 
 
 
 def measure(path: str, metric: str, queries: int, seed: int, threads: int) -> dict[str, Any]:
-    """Child: one index, built, asked, and compared with the exact search."""
+    """Child: build and query one index, and compare it with the exact search."""
     from kernelne import Embedding
 
     vectors = np.load(path)
@@ -67,7 +67,7 @@ def measure(path: str, metric: str, queries: int, seed: int, threads: int) -> di
 
 
 def _single(embedding: Any, nodes: Any, metric: str, exact: bool) -> float:
-    """Milliseconds for one node asked alone."""
+    """Measure milliseconds for a query with one node."""
     start = time.perf_counter()
     for node in nodes.tolist():
         embedding.neighbours(node, K, metric=metric, exact=exact)

@@ -1,13 +1,13 @@
-"""Time, memory and classification score of kernelne and its peers, with the same walks and sizes for all.
+"""Time, memory and classification score of kernelne and other programs, with the same walks and sizes.
 
     python benchmarks/peers.py --graph FILE [--labels FILE]
     python benchmarks/peers.py --generate planted:n=3000,groups=6,degree=5,inside=0.8
 
-The graph is taken as undirected and unweighted, without self-loops. A labels file has a line
-`node label[,label...]` for each node to be scored; nodes without edges may stand in it. Timed are walks and
-training together, from the graph in the program's own form to the vectors in memory; a tiny run before has
-imported and compiled everything. Every repeat of every method is a process of its own, and methods take
-turns, so that a slow spell of the machine hits all alike.
+The graph is read as undirected and unweighted, without self-loops. A labels file has a line
+`node label[,label...]` for each node to be scored, which may have no edges. Walks and training are timed
+together, from the graph in the program's own format to the vectors in memory, after a tiny run that imports
+and compiles everything. Every repeat of every method is a new process, and methods take turns, so that all
+are affected alike if the machine is slow for a while.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ NOTES = {
 
 
 def embed(method: str, graph: str, threads: int, seed: int) -> dict[str, Any]:
-    """Child: one repeat of one method on the saved graph."""
+    """Child: run one repeat of one method on the saved graph."""
     prepare = METHODS[method]
     prepare(60, erdos_renyi(60)[0], 2, threads, seed)()
     with np.load(graph) as file:
@@ -140,7 +140,7 @@ def embed(method: str, graph: str, threads: int, seed: int) -> dict[str, Any]:
 
 
 def read_labels(path: Path) -> Any:
-    """Indicator matrix, a row for each line."""
+    """Return the indicator matrix, a row for each line."""
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as lines:
         sets = [line.split()[1].split(",") for line in lines if line.strip()]
     names = sorted({name for row in sets for name in row})
@@ -148,7 +148,7 @@ def read_labels(path: Path) -> Any:
 
 
 def load(args: argparse.Namespace) -> tuple[int, Any, Any]:
-    """(n, edges between rows, labels of the first rows)"""
+    """Return (n, edges between rows, labels of the first rows)."""
     if args.generate:
         return generate(args.generate)
     from kernelne import read_graph

@@ -1,10 +1,10 @@
-"""Does a change of the code leave every number as it was? Hashes of what training gives, case by case.
+"""Test whether a change of the code leaves all results the same, by hashes of trained models.
 
     python benchmarks/same_bits.py --record before.json     # at the commit to compare with
     python benchmarks/same_bits.py --compare before.json    # after the change, on the same machine
 
 Both runs must be on the same kind of CPU with the same versions of NumPy and Numba: compiled arithmetic
-differs between CPUs in the last bits. The exit code is 1 where a case differs.
+differs between CPUs in the last bits. The exit code is 1 if a case differs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _digits() -> Graph:
 
 
 def _directed() -> Graph:
-    """A directed graph with weights, and some nodes that no edge leaves."""
+    """Return a directed, weighted graph with some nodes without outgoing edges."""
     rng = np.random.default_rng(5)
     sources, targets = rng.integers(0, 800, 4000), rng.integers(0, 1000, 4000)
     return Graph.from_edges(sources, targets, rng.uniform(0.1, 3.0, 4000), directed=True)
@@ -74,7 +74,7 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 def digest(model: Any) -> str:
-    """Hash of all numbers that a fitted estimator holds."""
+    """Return the hash of all numbers in a fitted estimator."""
     total = hashlib.blake2b(digest_size=12)
     for name in ("embedding_", "center_", "context_", "coefficients_", "cluster_centers_"):
         if hasattr(model, name):

@@ -1,11 +1,11 @@
-"""How kernelne grows: time against walks and their length, a large graph, reading files, deterministic mode.
+"""Scaling: time by number and length of walks, a large graph, reading files, deterministic mode.
 
     python benchmarks/scaling.py [--parts length,large,read,deterministic] [--nodes 1000000] [--edges 5000000]
 
-length: seconds on a power-law graph of 20,000 nodes as walks a node and walk length double.
-large: a power-law graph, 10 walks a node, d = 128: time, and peak memory against
+length: seconds on a power-law graph of 20,000 nodes as walks per node and walk length double.
+large: a power-law graph, 10 walks per node, d = 128: time, and peak memory against
     1.25 × (two tables of n · d float32 + the adjacency) + 200 MB. The graph is made by another process.
-read: edges a second of read_graph on the same graph, as integers and as strings, and its peak memory.
+read: edges per second of read_graph on the same graph, as integers and as strings, and its peak memory.
 deterministic: cost of deterministic=True on a graph of CiteSeer's size, with 1 and 2 threads.
 """
 
@@ -26,7 +26,7 @@ LENGTHS = ((20, 5), (20, 10), (20, 20), (20, 40), (5, 10), (10, 10), (40, 10), (
 
 
 def make(folder: str, nodes: int, edges: int, seed: int, threads: int) -> dict[str, Any]:
-    """Child: a power-law graph as arrays and as two edge lists."""
+    """Child: write a power-law graph as arrays and as two edge lists."""
     drawn, _ = power_law(nodes, 2 * edges / nodes, seed=seed)
     graph = adapters.kernelne_graph(nodes, drawn)
     np.savez(f"{folder}/graph.npz", offsets=graph.offsets, neighbours=graph.neighbours)
@@ -62,7 +62,7 @@ def fit(
 
 
 def read(path: str, tiny: str, threads: int) -> dict[str, Any]:
-    """Child: one reading of an edge list."""
+    """Child: read an edge list once."""
     from kernelne import read_graph
 
     read_graph(tiny)
@@ -148,7 +148,7 @@ def _save(bench: Bench, name: str, n: int, edges: Any) -> str:
 
 
 def _repeat(bench: Bench, args: Any, tasks: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Every task in every repeat, in turns."""
+    """Run every task in every repeat, in turns."""
     return [
         {"threads": threads, "repeat": repeat} | task | bench.run("fit", threads, seed=repeat, **task)
         for repeat in range(args.repeats)

@@ -1,15 +1,15 @@
-"""Our reader of edge lists beside two on pyarrow.csv: seconds, memory, and what each gets right.
+"""Our reader of edge lists compared with two based on pyarrow.csv: seconds, memory and correctness.
 
     python benchmarks/text_readers.py [--lines 5000000] [--repeats 5]
 
-bare     pyarrow.csv on the file as it is: integers if they convert, else strings. The most speed it can give.
-checked  pyarrow.csv on lines that whole-buffer operations of Python have cleaned (comments, runs of blanks,
-         line ends, UTF-8); strings become integers only if these give the same text; errors are found again
-         line by line. The most that can be got right without compiled code of our own.
+bare     pyarrow.csv on the unchanged file: integers if they convert, else strings. The fastest possible.
+checked  pyarrow.csv on lines cleaned by whole-buffer operations of Python (comments, runs of blanks, line
+         ends, UTF-8); strings become integers only if these have the same text; errors are located line by
+         line. The most correct result without compiled code.
 
-The readers take turns in one process, each after ours, whose time in the same turn theirs are divided by.
-Ours takes one core; pyarrow may take two. Memory is what a process of its own grows by, results included.
-The hard inputs are small files of which the edges, or the line of the error, are known.
+The readers take turns in one process, each after ours; ratios are relative to our time in the same turn. Ours
+uses one core; pyarrow may use two. Memory is the growth of a separate process, results included. The hard
+inputs are small files whose edges, or line of the error, are known.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from arrow_readers import Edges, Layout, bare, checked
 from common import Bench, child_main, disturbed, parser, peak_mb, save, spread, table, timed
 from kernelne.errors import FileFormatError
 from kernelne.io.graphs import edgelist
-from kernelne.io.graphs.parts import Options, as_text, join
+from kernelne.io.graphs.shared import Options, as_text, join
 from kernelne.io.text import lines as text_lines
 
 

@@ -1,10 +1,10 @@
-"""Random walks a second and core: kernelne, GRAPE and PecanPy, first-order and node2vec's p = 0.5, q = 2.
+"""Speed of random walks on one core: kernelne, GRAPE and PecanPy, first-order and node2vec (p = 0.5, q = 2).
 
     python benchmarks/walks.py [--nodes 100000] [--degree 10] [--threads 1]
 
-Erdős–Rényi graph, 10 walks of 10 nodes from each node; a step is one move. Also the time to build kernelne's
-alias table for a million nodes. Compilation is not timed; programs take turns, each repeat in its own
-process.
+Erdős–Rényi graph, 10 walks of 10 nodes per node; a step is one move. Also measures the time to build
+kernelne's alias table for a million nodes. Compilation is not timed; programs take turns, each repeat in its
+own process.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ PROGRAMS = {
 
 
 def walk(method: str, graph: str, p: float, q: float, threads: int, seed: int) -> dict[str, Any]:
-    """Child: one repeat of one program."""
+    """Child: run one repeat of one program."""
     with np.load(graph) as file:
         run = PROGRAMS[method](int(file["n"]), file["edges"], p, q, threads, seed)
     with timed() as result:
@@ -100,8 +100,8 @@ def walk(method: str, graph: str, p: float, q: float, threads: int, seed: int) -
 
 
 def alias(threads: int) -> dict[str, Any]:
-    """Child: one alias table."""
-    from kernelne.walks.noise import alias_table
+    """Child: build one alias table."""
+    from kernelne.walks.negatives import alias_table
 
     alias_table(np.ones(10))
     weights = np.random.default_rng(0).pareto(1.5, ALIAS_NODES)

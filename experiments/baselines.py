@@ -1,9 +1,9 @@
-"""The nine methods the paper compares with, native, on Tables 2–7, and the factorisation without a kernel.
+"""Tables 2–7 for the paper's nine other methods, in this package, and the factorisation without a kernel.
 
 KERNELNE_DATA=FOLDER python experiments/baselines.py [--quick] [--graphs cora,ppi] [--seeds 2] [--splits 10]
 
-Every method runs in a process of its own, by `compare_methods`. Times are of one thread and want a
-quiet machine. Some defaults of ours depart from a method's paper (docs/compare.md): "as published" undoes it.
+`compare_methods` runs every method in its own process. Times are measured on one thread and need a quiet
+machine. Some defaults differ from a method's paper (docs/compare.md); "as published" uses those of the paper.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kernelne.baselines import GEMSEC, HOPE, LINE, MNMF, VERSE, DeepWalk, NetMF,
 from kernelne.errors import InputError
 from tables2_5 import METRICS, SHARES, TABLES
 
-#: By the paper's names.
+#: The methods, by the paper's names.
 METHODS: dict[str, Callable[..., Any]] = {
     "DeepWalk": DeepWalk,
     "Node2Vec": Node2Vec,
@@ -171,7 +171,7 @@ def render(
 
 
 def _standing(required: list[tuple[str, Cell]]) -> Section:
-    """How many cells are as near to the paper's figures, or above, as they must be."""
+    """Count the cells that are within the limit of the paper's figures, or above."""
     done = [(measure, cell) for measure, cell in required if cell.difference is not None]
     low = [(measure, cell) for measure, cell in done if cell.difference < -LIMIT]
     text = f"{len(done) - len(low)} of {len(required)} cells (micro-F1 at 10 and 50 % on "

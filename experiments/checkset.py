@@ -1,7 +1,7 @@
-"""Graphs that play no part in finding the default's rules, named before the search began.
+"""Graphs that were not used to find the rules of the default, chosen before the search began.
 
-Ten with labels, from four sources: planted partitions, LFR graphs, nearest-neighbour graphs of scikit-learn's
-data sets, and networkx's. Seeds are part of the names; nothing here may be tuned on.
+Ten labelled graphs from four sources: planted partitions, LFR graphs, nearest-neighbour graphs of
+scikit-learn's data sets, and graphs of networkx. Seeds are part of the names. Do not tune on these graphs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from kernelne import Graph
 from kernelne.datasets import load_dataset
 
-#: Every graph is embedded with these.
+#: The parameters for all graphs.
 SEEDS = (11, 12, 13)
 _NEIGHBOURS = 10
 
@@ -25,7 +25,7 @@ def _generated(name: str) -> tuple[Graph, Any]:
 
 
 def _nearest(name: str) -> tuple[Graph, Any]:
-    """Every sample is tied to its nearest, by standardised features."""
+    """Link every sample to its nearest neighbours, by standardised features."""
     import sklearn.datasets
     from sklearn.neighbors import kneighbors_graph
     from sklearn.preprocessing import StandardScaler
@@ -36,7 +36,7 @@ def _nearest(name: str) -> tuple[Graph, Any]:
 
 
 def _networkx(name: str) -> tuple[Graph, Any]:
-    """A networkx graph, unweighted, with the groups it is known for."""
+    """Return a networkx graph, unweighted, with its known groups."""
     import networkx as nx
 
     if name == "karate":

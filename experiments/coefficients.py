@@ -1,8 +1,8 @@
-"""How the coefficients' settings change scores: the figures of docs/method.md and the README's one low cell.
+"""Effect of the coefficients' settings on scores: the figures of docs/method.md and the README's low cell.
 
     KERNELNE_DATA=FOLDER python experiments/coefficients.py
 
-Differences to the paper are of micro-F1 at 1, 5, 10, 50, 90 % of labels, one seed, 20 splits (PPI: 5).
+Differences from the paper are in micro-F1 at 1, 5, 10, 50, 90 % of labels, one seed, 20 splits (PPI: 5).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from common import load, paper_scores
 from core_quality import SHARES
 from kernelne import Graph, KernelNE, MKernelNE, classify_nodes
-from kernelne.training import course
+from kernelne.training import schedule
 
 SETTINGS = [(0.1, 0.0), (0.1, 0.5), (0.1, 2.0), (0.02, 1.0), (0.02, 1.5), (0.02, 2.0), (0.02, 4.0)]
-FLOORS = [0.0, course.FLOOR / 6, 0.3, 0.5]
+FLOORS = [0.0, schedule.FLOOR / 6, 0.3, 0.5]
 
 
 def against_paper(name: str) -> None:
@@ -56,7 +56,7 @@ def attachment_graph(n: int = 5000, m: int = 5) -> Graph:
 
 
 def edge_auc(graph: Graph, vectors: Any) -> float:
-    """How often an edge is shorter than a random pair."""
+    """Return the probability that an edge is shorter than a random pair."""
     rng = np.random.default_rng(0)
     sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     some = rng.integers(0, sources.size, 4000)
@@ -69,7 +69,7 @@ def edge_auc(graph: Graph, vectors: Any) -> float:
 def floors() -> None:
     graph = attachment_graph()
     for floor in FLOORS:
-        course.FLOOR = floor * 6  # in units of 1/(1 + n_negative)
+        schedule.FLOOR = floor * 6  # in units of 1/(1 + n_negative)
         model = MKernelNE.paper(random_state=0).fit(graph)
         norm = np.linalg.norm(model.embedding_, axis=1).mean()
         auc = edge_auc(graph, model.embedding_)
@@ -91,6 +91,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore", UserWarning)
     low_cell()
     floors()
-    course.FLOOR = 4 / 3
+    schedule.FLOOR = 4 / 3
     for graph_name in ("cora", "citeseer", "ppi"):
         against_paper(graph_name)

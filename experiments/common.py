@@ -1,7 +1,7 @@
-"""What the experiments share: the paper's models, graphs and figures, results, tables made from those.
+"""Shared code of the experiments: the paper's models, graphs and figures; results and tables.
 
-An experiment is a file with settings FULL and QUICK, `run(store, **settings)`, which fills the cells that are
-missing, and `render(store, **settings)`, which makes its part of the report from the results alone.
+An experiment is a file with the settings FULL and QUICK, a function `run(store, **settings)`, which computes
+the missing cells, and `render(store, **settings)`, which makes its part of the report from the results.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MODELS: dict[str, Callable[[str, int], Any]] = {
     "MKernelNE-Gauss": lambda name, seed: MKernelNE.paper("gaussian", name, random_state=seed),
     "MKernelNE-Sch": lambda name, seed: MKernelNE.paper("schoenberg", name, random_state=seed),
 }
-#: The default, which finds its own way; it stands beside the best of the paper's thirteen methods.
+#: The default; it is compared with the best of the paper's thirteen methods.
 DEFAULT = "MKernelNE()"
 EVERY = MODELS | {DEFAULT: lambda name, seed: MKernelNE(random_state=seed)}
 
@@ -54,7 +54,7 @@ GRAPHS = ("cora", "citeseer", "ppi", "facebook", "gnutella", "hepth", "astroph",
 
 @dataclass
 class Store:
-    """Results, a table an experiment: folder/results/EXPERIMENT.jsonl, a line of JSON a cell, sorted by key.
+    """Results: a file folder/results/EXPERIMENT.jsonl per experiment, a JSON line per cell, sorted by key.
 
     A key's values are strings and numbers.
     """
@@ -67,16 +67,16 @@ class Store:
         return self.folder / "results" / f"{experiment}.jsonl"
 
     def read(self, experiment: str, **key: Any) -> dict[str, Any] | None:
-        """What was written for this cell, its key included; None when it has not been run."""
+        """Return the record of this cell, including its key; None if it has not been run."""
         record = self._table(experiment).get(_identity(key))
         return None if record is None else _flat(record)
 
     def read_all(self, experiment: str) -> list[dict[str, Any]]:
-        """Every cell of the experiment, in the order of the file."""
+        """Return all cells of the experiment, in the order of the file."""
         return [_flat(record) for record in self._table(experiment).values()]
 
     def fill(self, experiment: str, compute: Callable[[], dict[str, Any]], **key: Any) -> None:
-        """Compute and write the cell, unless it is there. A failure is told; the other cells still run."""
+        """Compute and write the cell if it is missing. A failure is printed; the other cells still run."""
         if self.read(experiment, **key) is not None:
             return
         name = f"{experiment}/{'_'.join(map(str, key.values()))}"
@@ -92,9 +92,9 @@ class Store:
         print(f"{name}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
     def write(self, experiment: str, key: dict[str, Any], result: dict[str, Any]) -> None:
-        """Put the cell into its table. The old table is there until the new one is whole.
+        """Write the cell to its file, which is replaced as a whole.
 
-        Runs of one experiment beside each other do not lose each other's cells.
+        Concurrent runs of an experiment do not lose cells.
         """
         path = self.path(experiment)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class Store:
                 temporary.write_text("".join(lines))
 
     def _table(self, experiment: str) -> dict[str, Any]:
-        """The table by identity of the keys, read again only when the file is another."""
+        """Return the table by key; the file is read again only if it has changed."""
         path = self.path(experiment)
         if not path.exists():
             return {}
@@ -125,7 +125,7 @@ def _load_table(path: Path) -> dict[str, Any]:
         except ValueError:
             if i < len(lines):
                 sys.exit(f"{path}, line {i}: not JSON")
-            print(f"{path}: the last line is torn, its cell counts as not run", file=sys.stderr)
+            print(f"{path}: the last line is incomplete; its cell is run again", file=sys.stderr)
             break
         if table.setdefault(_identity(record["key"]), record) != record:
             sys.exit(f"{path}, line {i}: another result for {record['key']}")
@@ -137,7 +137,7 @@ def _identity(key: dict[str, Any]) -> str:
 
 
 def _place(record: dict[str, Any]) -> list[Any]:
-    """Where a record stands in its file: by the values of its key, numbers by size and before strings."""
+    """Return the sort key of a record: the values of its key, numbers before strings."""
     return [(isinstance(value, str), value) for value in record["key"].values()]
 
 
@@ -147,7 +147,7 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in here with this folder. Nothing is left behind, even by a kill."""
+    """Hold a lock on this folder. It is released even if the process is killed."""
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY)
@@ -170,7 +170,7 @@ def circumstances() -> dict[str, Any]:
 
 @cache
 def _commit() -> str:
-    """The commit, marked when the code (not the results) differs from it; $COMMIT names a bare copy's."""
+    """Return the commit, marked if the code (not the results) differs from it; $COMMIT overrides it."""
     if given := os.environ.get("COMMIT"):
         return given
 
@@ -195,7 +195,7 @@ def _machine() -> str:
 
 @lru_cache(maxsize=2)
 def load(name: str) -> tuple[Graph, Any]:
-    """A graph, the paper's with its self-loops, and its labels as an indicator matrix (None: it has none)."""
+    """Return a graph, with the paper's self-loops, and its labels as an indicator matrix, or None."""
     if ":" not in name and not os.environ.get("KERNELNE_DATA"):  # with a colon it is generated
         sys.exit("set KERNELNE_DATA to the folder with the paper's graphs (NAME.edges.gz and so on)")
     dataset = load_dataset(name)
@@ -203,14 +203,14 @@ def load(name: str) -> tuple[Graph, Any]:
 
 
 def make_model(model: str, graph: str, seed: int, **changes: Any) -> Any:
-    """A model, untrained, with some parameters changed."""
+    """Return an untrained model with some parameters changed."""
     return EVERY[model](graph, seed).set_params(**changes)
 
 
 def classify(
     graph: str, model: str, seed: int, splits: int, shares: Sequence[int], **changes: Any
 ) -> dict[str, Any]:
-    """Train and classify: F1 by share (in percent) and split."""
+    """Train and classify; return F1 by share (in percent) and split."""
     network, truth = load(graph)
     estimator = make_model(model, graph, seed, **changes).fit(network)
     scores = classify_nodes(
@@ -230,12 +230,12 @@ def classify(
 
 
 def time_training(graph: str, model: str, repeats: int) -> dict[str, Any]:
-    """Wall and CPU seconds of `fit` on one thread, walks included, compilation not."""
+    """Measure wall and CPU seconds of `fit` on one thread, including walks, without compilation."""
     return time_fits(graph, lambda **given: make_model(model, graph, **given), repeats)
 
 
 def time_fits(graph: str, make: Callable[..., Any], repeats: int) -> dict[str, Any]:
-    """The same of any estimator; make(seed=…, n_threads=1) gives one."""
+    """Measure the same for any estimator; make(seed=…, n_threads=1) returns one."""
     network, _ = load(RANDOM_GRAPH if graph == "erdos_renyi" else graph)
     make(seed=0, n_threads=1).fit(load("erdos_renyi:n=50,p=0.2")[0])
     wall, cpu = [], []
@@ -249,7 +249,7 @@ def time_fits(graph: str, make: Callable[..., Any], repeats: int) -> dict[str, A
 
 
 def disturbed(results: Iterable[dict[str, Any] | None]) -> str:
-    """How quiet the machine was: one thread alone on a core takes as long as it computes."""
+    """Describe how quiet the machine was: wall and CPU time of one thread are equal on an idle core."""
     runs = [pair for r in results if r for pair in zip(r["wall_seconds"], r["cpu_seconds"], strict=True)]
     busy = sum(wall > 1.1 * cpu + 0.02 for wall, cpu in runs)
     return f"Runs that waited for another process more than 10 % of their time: {busy} of {len(runs)}."
@@ -260,7 +260,7 @@ def disturbed(results: Iterable[dict[str, Any] | None]) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of the paper and ours; None where there is none."""
+    """A figure of the paper and ours; None if there is none."""
 
     name: str
     paper: float | None
@@ -276,7 +276,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: Markdown, and the figures of ours that stand beside one of the paper's."""
+    """A part of the report: Markdown, and our figures that are compared with the paper's."""
 
     title: str
     text: str
@@ -292,7 +292,7 @@ def number(value: float | None, digits: int = 3, sign: bool = False) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown; the first column to the left, the others to the right."""
+    """Return a Markdown table; the first column is left-aligned, the others right-aligned."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -303,13 +303,13 @@ def paper_figures(name: str) -> list[dict[str, str]]:
 
 
 def paper_scores(metric: str = "micro_f1") -> dict[tuple[str, str, int], float]:
-    """By (graph, method, percent of nodes in training)."""
+    """Return the paper's scores by (graph, method, percent of nodes in training)."""
     rows = paper_figures("classification")
     return {(r["dataset"], r["method"], int(r["train_percent"])): float(r[metric]) for r in rows}
 
 
 def scores_by_share(results: Iterable[dict[str, Any] | None], metric: str = "micro_f1") -> dict[int, float]:
-    """Mean over seeds and splits of those results that are there, by share."""
+    """Return the mean over seeds and splits of the available results, by share."""
     found = [r for r in results if r is not None]
     return {
         share: float(np.mean([r[metric][r["shares"].index(share)] for r in found if share in r["shares"]]))
@@ -321,11 +321,11 @@ def scores_by_share(results: Iterable[dict[str, Any] | None], metric: str = "mic
 
 
 def command(module: Any, arguments: Sequence[str] | None = None) -> None:
-    """Run an experiment's missing cells and print its part of the report."""
+    """Run the missing cells of an experiment and print its part of the report."""
     parser = argparse.ArgumentParser(
         description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="the ten-minute version, in a folder of its own")
+    parser.add_argument("--quick", action="store_true", help="the ten-minute version, with its own folder")
     for name, default in module.FULL.items():
         parser.add_argument(f"--{name}", type=_parse(default), help=f"default: {_show(default)}")
     given = vars(parser.parse_args(arguments))

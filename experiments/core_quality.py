@@ -1,9 +1,9 @@
-"""Micro-F1 of the paper's four models on its four labelled graphs, beside the paper's figures.
+"""Micro-F1 of the paper's four models on its four labelled graphs, compared with the paper's figures.
 
     KERNELNE_DATA=FOLDER python experiments/core_quality.py [--graphs cora,ppi] [--seeds 2] [--splits 10]
 
-A short form of tables2_5.py, for the README. Each (graph, model, seed) is a line of
-experiments/results/core_quality.jsonl, not run again when it is there; the table is made from those.
+A short version of tables2_5.py for the README. Each (graph, model, seed) is a line of
+experiments/results/core_quality.jsonl and is run only if it is missing; the table is made from these lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUICK = FULL | {"seeds": 1, "splits": 3}
 
 
 def load(folder: Path, name: str) -> tuple[Graph, Any]:
-    """A graph and its labels from this folder, as `common.load` gives them."""
+    """Return a graph and its labels from this folder, like `common.load`."""
     os.environ["KERNELNE_DATA"] = str(folder)
     return common.load(name)
 

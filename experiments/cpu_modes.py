@@ -1,4 +1,4 @@
-"""How far the CPU's own ways of running lie apart where a model hardly learns: KernelNE-Gauss, links of PPI.
+"""Differences between one thread, two threads and deterministic=True: KernelNE-Gauss, links of PPI.
 
 KERNELNE_DATA=FOLDER python experiments/cpu_modes.py [SEEDS]
 """

@@ -1,8 +1,8 @@
-"""The default, MKernelNE(): what each of its choices is worth, its cost, and graphs that had no part in it.
+"""The default, MKernelNE(): the effect of each choice, its cost, and graphs not used to find its rules.
 
     KERNELNE_DATA=FOLDER python experiments/default.py [--quick] [--graphs cora,ppi] [--splits 20]
 
-Needs gensim, for DeepWalk on the same walks (pip install gensim). Costs are CPU time: run it alone.
+Needs gensim for DeepWalk on the same walks (pip install gensim). Costs are CPU times: use a quiet machine.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from common import (
     table,
 )
 from kernelne import MKernelNE, classify_nodes
+from kernelne.model.combine_tables import combine
 from kernelne.model.defaults import AUTO
-from kernelne.model.vectors import combine
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 FULL: dict[str, Any] = {
@@ -53,7 +53,7 @@ QUICK = FULL | {
 
 GAUSSIANS = tuple(("gaussian", sigma) for sigma in (1.0, 2.0, 3.0))
 
-#: What is switched off or over, one at a time.
+#: The changes to the default, one at a time.
 CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "l2 = 0.01 for all": {"l2": 0.01},
@@ -95,7 +95,7 @@ def ablate(graph: str, change: str, shares: Any, splits: int) -> dict[str, Any]:
 
 
 def standardise(graph: str, model: str, shares: Any, splits: int) -> dict[str, Any]:
-    """Scores of vectors whose columns have mean 0 and deviation 1: scale cannot help."""
+    """Score vectors whose columns have mean 0 and standard deviation 1, which removes the effect of scale."""
     network, truth = load(graph)
     vectors = make_model(model, graph, 0).fit(network).embedding_
     vectors = (vectors - vectors.mean(axis=0)) / vectors.std(axis=0)
@@ -111,7 +111,7 @@ def _means(scores: Any) -> dict[str, Any]:
 
 
 def cost(graph: str, repeats: int) -> dict[str, Any]:
-    """CPU seconds on one thread, in turn: the paper's mixture, the default, and the default without pilot."""
+    """Measure CPU seconds on one thread: the paper's mixture, the default, the default without pilot run."""
     network, _ = load(graph)
     chosen = MKernelNE(random_state=0, n_threads=1).fit(network).chosen_
     models = {
@@ -143,7 +143,7 @@ def check(name: str, method: str, seed: int) -> dict[str, Any]:
 
 
 def deepwalk(graph: Any, seed: int) -> Any:
-    """gensim's skip-gram with negative sampling, on walks as many and as long as the default's."""
+    """Train gensim's skip-gram with negative sampling on walks of the default's number and length."""
     from gensim.models import Word2Vec
 
     n, length = graph.n_nodes, 10
@@ -189,7 +189,7 @@ def render(store: Store, graphs: Any, shares: Any, splits: int, checks: Any, rep
 
 
 def _best(graph: str, shares: Any) -> Any:
-    """The best of thirteen in the paper: (micro and macro, shares)."""
+    """Return the best of the paper's thirteen methods: (micro and macro, shares)."""
     paper = [paper_scores(metric) for metric in ("micro_f1", "macro_f1")]
     return np.array(
         [
@@ -200,7 +200,7 @@ def _best(graph: str, shares: Any) -> Any:
 
 
 def _sum_up(differences: Any) -> list[str]:
-    """At or above, to the three digits that the paper prints; the lowest, the mean."""
+    """Return the share of cells at or above, to the paper's three digits, the lowest and the mean."""
     rounded = np.round(differences, 3)
     lowest, mean = float(differences.min()), float(differences.mean())
     return [f"{(rounded >= 0).mean():.0%}", number(lowest, sign=True), number(mean, 4, sign=True)]

@@ -1,8 +1,8 @@
-"""Dolphins in two dimensions: k-means against Louvain's communities, NMI and maps; node2vec and NetMF too.
+"""Dolphins in two dimensions: NMI of k-means and Louvain communities, and maps; also node2vec and NetMF.
 
 KERNELNE_DATA=FOLDER python experiments/dolphins.py [--quick] [--walks 80,800] [--seeds 20]
 
-Louvain is random: taken is the partition of best modularity over seeds 0–99, and k is its number of parts.
+Louvain's method is random: the partition of best modularity over seeds 0–99 is used, and k is its size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kernelne.graph.communities import louvain, modularity
 
 FULL: dict[str, Any] = {"walks": (80, 800), "seeds": 20}
 QUICK = FULL | {"seeds": 3}
-#: What the paper shows beside its own; NetMF takes no walks.
+#: The other methods that the paper shows; NetMF uses no walks.
 RIVALS: dict[str, Any] = {"Node2Vec": Node2Vec, "NetMF": NetMF}
 PAPER_WALKS = 80  # other numbers stand in the table, not in the summary
 

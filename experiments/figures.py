@@ -1,4 +1,4 @@
-"""What the figures share: how they are drawn, and scores on CiteSeer against one parameter."""
+"""Shared code of the figures: drawing, and scores on CiteSeer against one parameter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 
 @contextmanager
 def panels(store: Store, name: str, caption: str, rows: int, columns: int) -> Iterator[tuple[Any, str]]:
-    """Axes (rows, columns) to draw on, and the Markdown that shows them; saved as folder/plots/NAME.svg.
+    """Yield axes (rows, columns) to draw on and Markdown that shows them; saved as folder/plots/NAME.svg.
 
     The same results give the same file, byte for byte.
     """

@@ -1,4 +1,4 @@
-"""Are the GPU's vectors as good as the CPU's? Micro-F1 and link AUC of the paper's four models on both.
+"""Scores on the GPU and on the CPU: micro-F1 and link AUC of the paper's four models.
 
 KERNELNE_DATA=FOLDER python experiments/gpu_quality.py [--quick] [--graphs cora,ppi] [--seeds 5] [--splits 10]
 """

@@ -1,4 +1,4 @@
-"""Is it the scale of the vectors? AUC of the paper's link operator on vectors times 0.25 to 4.
+"""Effect of the vectors' scale: AUC of the paper's link operator on vectors times 0.25 to 4.
 
 KERNELNE_DATA=FOLDER python experiments/link_scale.py
 """

@@ -1,8 +1,8 @@
-"""The paper's algorithm to the letter, pair by pair: do our lowest cells come from training by walks?
+"""The paper's algorithm, pair by pair, to test whether training by walks causes our lowest cells.
 
     KERNELNE_DATA=FOLDER python experiments/per_pair.py
 
-Float32, a million-slot noise table, six row updates a pair: about a minute for each training.
+Float32, a noise table of a million entries, six row updates per pair: about a minute for each training.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernelne.evaluation.links import score_links
 
 @numba.njit(fastmath=True)
 def train_pairs(walks: Any, noise: Any, start: Any, sigma: Any, gaussian: Any, seed: Any) -> Any:
-    """Center table (n, d) after the pairs of all walks: rate 0.025 to 1e-4, λ 0.01, 5 negatives."""
+    """Return the center table (n, d) after all walks: learning rate 0.025 to 1e-4, λ 0.01, 5 negatives."""
     np.random.seed(seed)  # noqa: NPY002  (what Numba has)
     center, context = start.copy(), np.zeros_like(start)
     step = np.zeros(start.shape[1], np.float32)

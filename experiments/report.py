@@ -1,4 +1,4 @@
-"""The report, RESULTS.md, and its plots, from the results alone.
+"""Make the report, RESULTS.md, and its plots from the results.
 
 python experiments/report.py [--quick]
 """
@@ -35,7 +35,7 @@ LOWEST = 5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="of the ten-minute version")
+    parser.add_argument("--quick", action="store_true", help="report the ten-minute version")
     quick = parser.parse_args().quick
     store = Store(QUICK_FOLDER if quick else HERE)
     sections = []
@@ -69,7 +69,7 @@ def _count(results: Sequence[dict[str, Any]], fact: str) -> str:
 
 
 def summary(sections: Sequence[Section]) -> str:
-    """How our figures stand beside the paper's: a row a section, the lowest cells, and the notes."""
+    """Compare our figures with the paper's: a row per section, the lowest cells, and the notes."""
     rows, low = [], []
     for section in sections:
         if section.cells:

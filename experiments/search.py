@@ -1,11 +1,11 @@
-"""The search for the default's rules, on the paper's four labelled graphs: what was tried, and how it scored.
+"""The search for the rules of the default on the paper's four labelled graphs.
 
     KERNELNE_DATA=FOLDER python experiments/search.py GRAPH [--backend gpu] [--plan first]
     python experiments/search.py --show
 
-Every training is scored under several ways to make vectors of its two tables. What was found is in
-results/search.jsonl, a line a training, the first plan from an H200, the others from two CPU cores; four
-trainings that were cut short have fewer ways, and not all plans were ended. --show sums it up.
+Every training is scored with several ways to make vectors from its two tables. results/search.jsonl has a
+line per training; the first plan was run on an H200, the others on two CPU cores. Four trainings that were
+interrupted have fewer ways, and not all plans were completed. --show prints a summary.
 """
 
 from __future__ import annotations
@@ -98,19 +98,19 @@ PLANS: dict[str, list[dict[str, Any]]] = {
 
 
 def scaled(table: Any, norm: float) -> Any:
-    """With this mean norm of rows."""
+    """Scale rows to this mean norm."""
     return table * (norm / np.linalg.norm(table, axis=1).mean())
 
 
 def shaped(table: Any, power: float, norm: float) -> Any:
-    """Principal directions' standard deviations raised to a power: 1 leaves them, 0 makes them even."""
+    """Raise the standard deviations of principal directions to a power: 1 keeps, 0 equalises them."""
     centred = table - table.mean(axis=0)
     u, s, _ = np.linalg.svd(centred.astype(float), full_matrices=False)
     return scaled((u * s**power).astype(np.float32), norm)
 
 
 def evened(table: Any, power: float, norm: float) -> Any:
-    """Every row's norm raised to a power: 1 leaves them, 0 makes them even."""
+    """Raise the norms of rows to a power: 1 keeps, 0 equalises them."""
     norms = np.linalg.norm(table, axis=1, keepdims=True)
     return scaled(table * norms ** (power - 1), norm)
 
@@ -134,7 +134,7 @@ def ways(center: Any, context: Any) -> dict[str, Any]:
 
 
 def train(graph: str, settings: dict[str, Any], few: bool, backend: str, **given: Any) -> dict[str, Any]:
-    """One training, and its scores under every way; given is for `classify_nodes`."""
+    """Train once and score every way; `given` is passed to `classify_nodes`."""
     network, truth = load(graph)
     model = MKernelNE if "kernels" in settings else KernelNE
     start = time.perf_counter()
@@ -161,7 +161,7 @@ def train(graph: str, settings: dict[str, Any], few: bool, backend: str, **given
 
 
 def show(store: Store) -> str:
-    """Mean difference from the best of the paper's thirteen methods, by training, way and graph."""
+    """Return mean differences from the best of the paper's thirteen methods, by training, way and graph."""
     paper = [paper_scores(metric) for metric in ("micro_f1", "macro_f1")]
     found: dict[tuple[str, str, str], dict[str, float]] = {}
     for training in store.read_all("search"):
@@ -193,7 +193,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("graph", nargs="?")
-    parser.add_argument("--show", action="store_true", help="sum up what was found")
+    parser.add_argument("--show", action="store_true", help="print a summary of the results")
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--plan", default="first", choices=PLANS)
     parser.add_argument("--repeats", type=int, default=10)

@@ -1,9 +1,9 @@
-"""Table 6: link prediction, AUC on eight graphs; our link predictor and scores without an embedding beside.
+"""Table 6: link prediction, AUC on eight graphs; also our link predictor and scores without an embedding.
 
 KERNELNE_DATA=FOLDER python experiments/table6.py [--quick] [--graphs cora,ppi] [--splits 3]
 
-Half of the edges are removed and predicted, against as many non-edges: uniform ones, as in the paper, and
-ones whose ends are as popular as those of edges, where degree alone predicts nothing.
+Half of the edges are removed and ranked against as many non-edges: uniform ones, as in the paper, and
+non-edges whose ends have the degrees of edges, which degree alone cannot predict.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def split(graph: str, non_edges: str, seed: int) -> Any:
 
 @lru_cache(maxsize=1)
 def embed(graph: str, model: str, seed: int) -> Any:
-    """Of the graph that is left, which is the same for both kinds of non-edges."""
+    """Embed the remaining graph, which is the same for both kinds of non-edges."""
     return make_model(model, graph, seed).fit(split(graph, "uniform", seed).graph).to_embedding()
 
 
 def score_operator(graph: str, model: str, seed: int) -> dict[str, Any]:
-    """The paper's way: logistic regression on squared differences, fitted on the edges that are left."""
+    """Score as in the paper: logistic regression on squared differences, fitted on the remaining edges."""
     vectors = embed(graph, model, seed).vectors
     scores = {kind: score_links(vectors, split(graph, kind, seed), operator="l2") for kind in NON_EDGES}
     return {kind: {model: float(found.auc)} for kind, found in scores.items()}
 
 
 def score_predictor(graph: str, method: str, seed: int) -> dict[str, Any]:
-    """Our way: `LinkPredictor`, told which kind of non-edges it will meet."""
+    """Score `LinkPredictor`, given the kind of non-edges."""
     result = {}
     for kind in NON_EDGES:
         drawn = split(graph, kind, seed)

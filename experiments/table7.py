@@ -2,7 +2,7 @@
 
 KERNELNE_DATA=FOLDER python experiments/table7.py [--quick] [--graphs cora,erdos_renyi] [--repeats 3]
 
-Run it on a quiet machine. The paper gives one figure for KernelNE and one for MKernelNE, measured on its own.
+Use a quiet machine. The paper has one figure for KernelNE and one for MKernelNE, measured on its machine.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _section(
 
 
 def _spread(results: dict[str, list[Any]], metric: str) -> str:
-    """How far splits and seeds lie apart: standard deviations, averaged over models and shares."""
+    """Return the standard deviations over splits and seeds, averaged over models and shares."""
     done = [r for found in results.values() for r in found if r]
     if not done:
         return "Nothing has been run."

@@ -1,4 +1,4 @@
-"""What walks in flight on a GPU cost: scores of one model, with so many nodes for every walk in flight.
+"""Effect of walks in flight on a GPU: scores of one model by the number of nodes per walk in flight.
 
 KERNELNE_DATA=FOLDER python experiments/walks_in_flight.py ppi KernelNE-Gauss
 """

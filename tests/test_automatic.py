@@ -9,8 +9,8 @@ import pytest
 
 from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, ParameterError
 from kernelne.estimators import estimator_of
+from kernelne.model import combine_tables as making
 from kernelne.model import defaults
-from kernelne.model import vectors as making
 from kernelne.training import pilot
 from kernelne.training.backend import Prepared
 from kernelne.training.cpu import backend as cpu
@@ -531,6 +531,6 @@ def test_changes_to_the_papers_models():
 @pytest.mark.parametrize("model", [KernelNE, MKernelNE])
 @pytest.mark.parametrize("kernel", ["inverse_multiquadric", "cubic", None])
 def test_kernels_that_the_paper_does_not_have(model, kernel):
-    with pytest.raises(ParameterError, match="the paper has gaussian and schoenberg") as caught:
+    with pytest.raises(ParameterError, match="must be gaussian or schoenberg, the paper's kernels") as caught:
         model.paper(kernel)
     assert f"kernel={kernel!r}" in str(caught.value)

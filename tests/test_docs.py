@@ -81,7 +81,7 @@ def test_every_public_name_is_in_the_reference(built, pages):
 def test_signatures_and_parameters_are_in_the_reference(built):
     text = re.sub(r"<[^>]+>", "", (built[0] / "api.html").read_text("utf-8"))
     assert "walks_per_node=80" in text
-    assert "window: nodes at most so many steps apart" in text
+    assert "window: maximum distance, in steps of a walk" in text
     assert "-----" not in text  # a heading of a docstring that was not understood
 
 

@@ -22,7 +22,7 @@ from kernelne import (
     MKernelNE,
     ParameterError,
 )
-from kernelne.model import defaults, vectors
+from kernelne.model import combine_tables, defaults
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
 FAST = {"dim": 5, "walks_per_node": 3, "n_threads": 1, "random_state": 3}
@@ -42,7 +42,7 @@ def test_fit_sets_what_it_says(model):
         assert model.center_ is model.embedding_
         assert model.chosen_ == {}
     else:
-        made = vectors.combine(*tables, model.chosen_["vectors"], model.chosen_["norm"])
+        made = combine_tables.combine(*tables, model.chosen_["vectors"], model.chosen_["norm"])
         np.testing.assert_array_equal(model.embedding_, made)
         assert (model.embedding_ != model.center_).any()
     assert model.coefficients_.shape == (len(model.kernels_),)
@@ -241,7 +241,7 @@ def test_the_loss_is_that_of_the_last_walks_with_pairs():
 
 
 def test_nothing_to_learn_is_warned_of():
-    with pytest.warns(UserWarning, match="no walk had two nodes"):
+    with pytest.warns(UserWarning, match="no walk has two nodes"):
         model = KernelNE(**FAST, walk_length=1).fit(EDGES)
     assert model.to_embedding().provenance["loss"] is None
 

@@ -152,14 +152,14 @@ def test_a_table_has_one_line_a_cell_sorted_by_key(store):
     assert store.read("some", model="a") is None
 
 
-def test_a_torn_last_line_is_told_and_run_again(store, capsys):
+def test_an_incomplete_last_line_is_reported_and_run_again(store, capsys):
     for seed in range(3):
         store.write("some", {"seed": seed}, {"value": [seed, seed]})
     path = store.path("some")
     whole = path.read_text()
     path.write_text(whole[:-5])
     assert [result["seed"] for result in store.read_all("some")] == [0, 1]
-    assert "last line is torn" in capsys.readouterr().err
+    assert "last line is incomplete" in capsys.readouterr().err
     store.write("some", {"seed": 2}, {"value": [2, 2]})
     assert path.read_text() == whole
     path.write_text(whole.removesuffix("\n"))  # nothing is missing

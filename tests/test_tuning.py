@@ -186,7 +186,7 @@ def test_what_cannot_be_tested_is_kept(planted, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(tuning._Labels, "test", fail)
-    with pytest.warns(UserWarning, match="not tested: MemoryError"):
+    with pytest.warns(UserWarning, match="the final test failed: MemoryError"):
         found = tune_embedding(planted.graph, planted.labels, n_trials=2, fixed=FAST)
     assert (found.test_best, found.test_default, found.interrupted) == (None, None, False)
 
@@ -235,7 +235,7 @@ def test_the_same_parameters_are_trained_once(planted, monkeypatch):
     [
         ({"n_trials": 0}, ParameterError, "n_trials=0"),
         ({"seconds": -1}, ParameterError, "seconds=-1"),
-        ({"fixed": {"sigma": 2.0}}, ParameterError, "fixed='sigma': those that can be are dim"),
+        ({"fixed": {"sigma": 2.0}}, ParameterError, "fixed='sigma': must be one of dim"),
         ({"fixed": {"dim": 0}}, ParameterError, "dim=0"),
         ({"random_state": "x"}, ParameterError, "random_state"),
         ({"train_size": 1.0}, ParameterError, "train_sizes=1.0"),

@@ -1,6 +1,6 @@
 """kernelne: node embeddings by kernel factorisation of random walks.
 
-Names are loaded when first used, so that `import kernelne` is quick and reading a file needs no compiler.
+Names are imported on first use, so that `import kernelne` is fast and reading a file needs no compiler.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kernelne.evaluation.links import score_links
     from kernelne.graph import Graph
     from kernelne.graph.communities import louvain
-    from kernelne.io.graphs.files import read_graph, write_graph
+    from kernelne.io.graphs.read_write import read_graph, write_graph
     from kernelne.io.labels import Labels, read_labels
     from kernelne.links.predictor import LinkPredictor
     from kernelne.tuning import tune_embedding

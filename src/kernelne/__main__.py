@@ -1,4 +1,4 @@
-"""`python -m kernelne` is the command."""
+"""Run the command line with `python -m kernelne`."""
 
 import sys
 

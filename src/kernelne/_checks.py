@@ -1,4 +1,4 @@
-"""Checks that several parts share: of parameters, and of what the machine has."""
+"""Checks of parameters, and the memory and cores of the machine, for all parts of the package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kernelne.errors import ParameterError
 
 
 def check_count(name: str, value: Any, most: int | None = None) -> None:
-    """Raise a ParameterError unless `value` is a whole number from 1 to `most` (None: to 2³¹ − 1)."""
+    """Raise a ParameterError unless `value` is an integer from 1 to `most` (None: to 2³¹ − 1)."""
     good = isinstance(value, Integral) and not isinstance(value, bool)
     if not good or not 1 <= value <= (2**31 - 1 if most is None else most):
         limit = "at least 1" if most is None else f"from 1 to {most}, the number of nodes"
@@ -31,7 +31,7 @@ def check_count(name: str, value: Any, most: int | None = None) -> None:
 
 
 def check_number(name: str, value: Any, *, positive: bool) -> None:
-    """Raise a ParameterError unless `value` is a finite number above zero or, if not `positive`, zero too."""
+    """Raise a ParameterError unless `value` is finite and above zero or, if not `positive`, at least zero."""
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not good or value < 0 or (positive and value == 0):
         raise ParameterError(
@@ -40,7 +40,7 @@ def check_number(name: str, value: Any, *, positive: bool) -> None:
 
 
 def available_bytes() -> int | None:
-    """Memory that can be had without swapping, where the system tells."""
+    """Memory available without swapping, in bytes; None if the system does not report it."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -51,7 +51,7 @@ def available_bytes() -> int | None:
 
 
 def check_seed(random_state: Any) -> int:
-    """`random_state` if it is a whole number that every generator here takes."""
+    """Return `random_state` as int; raises a ParameterError unless it is an integer below 2³²."""
     good = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not good or not 0 <= random_state < 2**32:
         raise ParameterError("random_state", random_state, "must be a whole number from 0 to 2**32 - 1")
@@ -59,13 +59,13 @@ def check_seed(random_state: Any) -> int:
 
 
 def encode_classes(classes: ArrayLike, n: int, name: str = "communities") -> NDArray[np.int64]:
-    """Numbers (n,) from 0, one for each different value in `classes`: n values of any hashable kind."""
+    """Encode n hashable values as integers (n,) from 0, one integer for each distinct value."""
     array = np.asarray(classes)
     if array.shape != (n,):
-        raise InputError(f"{name} has shape {array.shape} for {n} nodes: give one value a node")
-    if array.dtype.kind in "fO" and (missing := np.flatnonzero(array != array)).size:  # NaN alone is so
+        raise InputError(f"{name} has shape {array.shape} for {n} nodes: give one value per node")
+    if array.dtype.kind in "fO" and (missing := np.flatnonzero(array != array)).size:  # true for NaN only
         raise InputError(f"{name}[{missing[0]}] is {array[missing[0]]}: give every node a value")
-    if array.dtype == object:  # values of several types have no order to sort them by
+    if array.dtype == object:  # values of different types cannot be sorted
         known: dict[Any, int] = {}
         try:
             return np.fromiter((known.setdefault(value, len(known)) for value in array), np.int64, n)
@@ -75,7 +75,7 @@ def encode_classes(classes: ArrayLike, n: int, name: str = "communities") -> NDA
 
 
 def encode_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
-    """As `encode_classes`, but None is no label."""
+    """As `encode_classes`, but raises InputError for labels that are None."""
     array = np.asarray(labels)
     if array.dtype == object and (missing := np.count_nonzero(array == np.array(None))):
         raise InputError(f"labels: {missing} of {n} nodes have None: leave these nodes out")
@@ -83,12 +83,12 @@ def encode_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def ids_of(vectors: Any) -> NDArray[Any] | None:
-    """Node ids (n,) of the rows, where vectors come with them, as an Embedding does."""
+    """Node ids (n,) of the rows if `vectors` has them, as an Embedding does; else None."""
     return np.asarray(vectors.nodes) if hasattr(vectors, "nodes") and hasattr(vectors, "index_of") else None
 
 
 def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
-    """Vectors as a finite (n, d) array of float32 or float64; those of an Embedding in the graph's order."""
+    """Return vectors as a finite (n, d) array, float32 or float64; an Embedding's in the graph's order."""
     table = np.asarray(vectors)
     if graph is not None and ids_of(vectors) is not None:
         table = table[vectors.index_of(graph.nodes)]
@@ -97,7 +97,9 @@ def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
             f"vectors: shape {table.shape} of {table.dtype}: give numbers of shape (nodes, dimensions)"
         )
     if graph is not None and len(table) != graph.n_nodes:
-        raise InputError(f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one a node")
+        raise InputError(
+            f"vectors: {len(table)} rows for a graph of {graph.n_nodes} nodes: give one row per node"
+        )
     if table.dtype != np.float32:
         table = table.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
@@ -107,12 +109,12 @@ def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
 
 
 def available_threads() -> int:
-    """Cores this process may use."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def seed_of(random_state: Any) -> int:
-    """64 bits from whatever scikit-learn users pass as random_state."""
+    """Return a 64-bit seed: `random_state` itself, a draw from a generator, or a new seed for None."""
     if random_state is None:
         return secrets.randbits(64)
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):

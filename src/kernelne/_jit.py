@@ -1,4 +1,4 @@
-"""Compiled functions, kept on disk where there is a place for them, until their sources change."""
+"""Compilation with Numba, with a cache on disk that is valid until the sources change."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from typing import Any
 import numba
 from numba import njit
 
-#: An import at the top of a module; those for type checkers alone are indented.
+#: An import at the top of a module; imports for type checkers only are indented and do not match.
 _IMPORT = re.compile(rb"^from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
 def cached(**options: Any) -> Callable[..., Any]:
-    """`njit` without the global lock, cached on disk; a missing folder for that is no reason to fail.
+    """`njit` without the global lock, with a cache on disk.
 
-    Numba forgets a cached function when its own file changes, and only then, although the code of other
-    modules becomes part of it. So the folder of the cache is named after the sources of them all.
+    If no folder can be written, functions are compiled without a cache. Numba invalidates a cached function
+    only if its own file changes, although code of other modules is compiled into it. Therefore the cache
+    folder is named after a hash of all their sources.
     """
-    # Or it would be that of the function which happened to need it first.
+    # Without a value, a function would be compiled with the option of the first function that calls it.
     options.setdefault("fastmath", False)
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -32,7 +33,7 @@ def cached(**options: Any) -> Callable[..., Any]:
         try:
             numba.config.CACHE_DIR = str(Path(before or _user_folder()) / source_digest(function.__module__))
             return njit(cache=True, nogil=True, **options)(function)
-        except (RuntimeError, OSError):  # no folder to cache in, or no source file to look at
+        except (RuntimeError, OSError):  # no folder for the cache, or no source file
             return njit(nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
@@ -41,7 +42,7 @@ def cached(**options: Any) -> Callable[..., Any]:
 
 
 def _user_folder() -> Path:
-    """The folder for compiled code, below the user's folder for what can be made again."""
+    """The folder for compiled code, below the user's cache folder."""
     if kept := os.environ.get("KERNELNE_CACHE"):
         return Path(kept) / "compiled"
     if sys.platform == "win32":
@@ -55,7 +56,7 @@ def _user_folder() -> Path:
 
 @cache
 def source_digest(module: str) -> str:
-    """Hash of the sources of a module and of all that it imports, directly or not, from its own package."""
+    """Hash of the sources of a module and of all modules of its package that it imports, also indirectly."""
     package = module.partition(".")[0]
     root = Path(str(sys.modules[package].__file__)).parent
     sources: dict[str, bytes] = {}

@@ -1,14 +1,14 @@
-"""Every exception the package raises on purpose.
+"""The exceptions of the package, and its warnings.
 
 KernelneError
-├── InputError (ValueError)              something given to us is wrong: nothing was changed
-│   ├── ParameterError                   a parameter: its name, its value, what would do
-│   ├── UnknownNodeError (KeyError)      a node id that is not there: says which are close to it
+├── InputError (ValueError)              an argument is invalid: nothing was changed
+│   ├── ParameterError                   a parameter: its name, its value, which values are valid
+│   ├── UnknownNodeError (KeyError)      a node id does not exist: similar ids are named
 │   └── FileFormatError                  a file: path, line, the text found, what was expected
 │       └── FolderError (IsADirectoryError)
 ├── OutputError                          a result could not be written; the old file, if any, is intact
-├── MissingDependencyError (ImportError) an optional package is needed: says which extra brings it
-└── DivergenceError (ArithmeticError)    training blew up: says what to lower
+├── MissingDependencyError (ImportError) an optional package is missing: the extra to install is named
+└── DivergenceError (ArithmeticError)    training diverged: the parameters to lower are named
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ def _rebuild(kind: type[KernelneError], args: tuple[Any, ...], state: dict[str, 
 
 
 class KernelneError(Exception):
-    """Base of all errors raised on purpose by kernelne."""
+    """Base class of all errors that kernelne raises."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Subclasses take other arguments than the message: a process pool must not call them with it.
+        # Subclasses do not take the message as argument, but unpickling in a process pool would pass it.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class InputError(KernelneError, ValueError):
-    """Something given to us is wrong; nothing was changed."""
+    """An argument is invalid; nothing was changed."""
 
 
 class ParameterError(InputError):
-    """A parameter has a value that cannot work."""
+    """A parameter has an invalid value."""
 
     def __init__(self, name: str, value: object, remedy: str) -> None:
         super().__init__(f"{name}={value!r}: {remedy}")
@@ -48,13 +48,13 @@ class ParameterError(InputError):
 
 
 class UnknownNodeError(InputError, KeyError):
-    """A node id that is not there; also a KeyError, as it is raised by `embedding[id]`."""
+    """A node id does not exist; also a KeyError, because `embedding[id]` raises it."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
 class FileFormatError(InputError):
-    """A file does not hold what it should; `line` counts from 1 (None: not tied to a line)."""
+    """A file has invalid content; `line` counts from 1 (None: the error concerns no single line)."""
 
     def __init__(
         self, path: str | os.PathLike[str], expected: str, *, line: int | None = None, text: str | None = None
@@ -68,15 +68,15 @@ class FileFormatError(InputError):
 
 
 class FolderError(FileFormatError, IsADirectoryError):
-    """A folder where a file should be."""
+    """A path is a folder, but a file was expected."""
 
 
 class OutputError(KernelneError):
-    """A result could not be written; what was there before is intact."""
+    """A result could not be written; an existing file is intact."""
 
 
 class MissingDependencyError(KernelneError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package is missing."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
         wanted = package if extra is None else f"'kernelne[{extra}]'"
@@ -88,7 +88,7 @@ class DivergenceError(KernelneError, ArithmeticError):
 
 
 def warn(message: str) -> None:
-    """Issue a UserWarning for the line outside this package that led here, however deep the call."""
+    """Issue a UserWarning that points to the line outside this package from which it was called."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernelne":
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""KernelNE and MKernelNE: check the parameters, call the stages, keep what was learned."""
+"""The estimators KernelNE and MKernelNE: they check the parameters, train, and store the result."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import ParameterError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated
-from kernelne.model import defaults, vectors
+from kernelne.model import combine_tables, defaults
 from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress, reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import warn_of_little
 from kernelne.training.pilot import pilot, pilot_walks
+from kernelne.training.schedule import warn_of_little
 from kernelne.training.state import TrainingState
 
 
 class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
-    """What the estimators share. Subclasses store their parameters and say what the kernels are."""
+    """Base class of the estimators. Subclasses store their parameters and define `_kernels`."""
 
     _embedding: NDArray[np.float32] | None
 
@@ -38,13 +38,13 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _settle(self, graph: Graph | None = None) -> dict[str, Any]:
-        """The parameters, those left open filled in as far as no pilot is needed."""
+        """Return the parameters, with defaults for those that are None and need no pilot run."""
         return defaults.settle(self.get_params(deep=False), None if graph is None else graph.n_nodes)
 
     def config(self) -> TrainingConfig:
-        """The parameters, checked, as training takes them."""
+        """Check the parameters and return them as a TrainingConfig."""
         params = self._settle()
-        vectors.check_options(params["vectors"], params["norm"], params["dim"])
+        combine_tables.check_options(params["vectors"], params["norm"], params["dim"])
         check_backend(params["backend"], params["deterministic"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
         given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
@@ -56,18 +56,18 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         return replace(config, dim=config.dim // 2) if params["vectors"] == "concat" else config
 
     def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
-        """Raise now what `fit` would raise before training; returns the graph."""
+        """Raise the errors that `fit` would raise before training; returns the graph."""
         checked, config = as_graph(graph), config or self.config()
         self._backend().check(checked, config, self.n_tables(), int(self.dim))
         return checked
 
     def n_tables(self) -> float:
-        """Tables as wide as those trained that are held at the peak, `embedding_` included."""
+        """Memory at the peak in units of one trained table, `embedding_` included."""
         settled = self._settle()
-        return vectors.n_tables(settled["vectors"], settled["norm"])
+        return combine_tables.n_tables(settled["vectors"], settled["norm"])
 
     def n_walks(self) -> int:
-        """Walks from each node in `fit`, at most: those of the pilot, if there is one, and of the run."""
+        """Maximum number of walks started at each node in `fit`, those of a pilot run included."""
         config = self.config()
         piloted = defaults.is_automatic(self.get_params(deep=False).get("kernels"))
         return config.walks_per_node + (pilot_walks(config) if piloted else 0)
@@ -76,10 +76,11 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         """Learn the vectors of a graph's nodes.
 
         graph: a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a
-            table of edges (pandas, polars, pyarrow; see `Graph.from_table`), or edges (m, 2) or (m, 3).
-        y: ignored, for scikit-learn's sake.
+            table of edges (pandas, polars, pyarrow; see `Graph.from_table`), or an array of edges of shape
+            (m, 2) or (m, 3).
+        y: ignored, present for compatibility with scikit-learn.
 
-        If it fails the estimator is left as it was.
+        If `fit` raises an error, the estimator is not changed.
         """
         config = self.config()
         checked = self.check(graph, config)
@@ -110,7 +111,7 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def _train(
         self, graph: Graph, config: TrainingConfig
     ) -> tuple[TrainingConfig, dict[str, Any], TrainingState]:
-        """A whole run, after a pilot where kernels are left open: its settings, what was chosen, its end."""
+        """Train, after a pilot run if kernels are "auto"; returns settings, chosen values and state."""
         given, settled = self.get_params(deep=False), self._settle(graph)
         chosen = {name: value for name, value in settled.items() if value is not given[name]}
         backend = self._backend()
@@ -126,27 +127,27 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     @property
     def embedding_(self) -> NDArray[np.float32]:
-        """float32 (n, dim); row i belongs to graph_.nodes[i]. Made of the two tables when first asked for."""
+        """float32 (n, dim); row i belongs to graph_.nodes[i]. Computed from both tables on first access."""
         if not hasattr(self, "center_"):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._embedding is None:
             how = (self._trained_with["vectors"], self._trained_with["norm"])
-            self._embedding = vectors.combine(self.graph_, self.center_, self.context_, *how)
+            self._embedding = combine_tables.combine(self.graph_, self.center_, self.context_, *how)
         return self._embedding
 
     def check_backend(self) -> None:
-        """Raise now what `fit` would raise for want of a device or the packages for it."""
+        """Raise the error that `fit` would raise if the device or its packages are missing."""
         self._backend().check_machine()
 
     def _backend(self) -> Backend:
         return load_backend(self.backend)
 
     def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
-        """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
+        """Fit, and return the vectors: float32 (n, dim); row i belongs to `graph.nodes[i]`."""
         return self.fit(graph, y).embedding_
 
     def to_embedding(self) -> Embedding:
-        """What was learned, with node ids and provenance, ready to be saved."""
+        """Return the vectors, node ids and provenance as an Embedding, which can be saved."""
         check_is_fitted(self, "center_")
         return Embedding(
             self.embedding_,
@@ -174,39 +175,42 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
 
 class KernelNE(_WalkEmbedder):
-    """Node embeddings by one kernel.
+    """Node embeddings learned with one kernel.
 
     Parameters
     ----------
     kernel: "gaussian", "schoenberg" or "inverse_multiquadric".
-    sigma: bandwidth of the kernel; smaller is narrower for the Gaussian, larger for Schoenberg's.
-    dim: columns of the embedding.
-    walks_per_node, walk_length: every node starts so many random walks of so many nodes each.
-    window: nodes at most so many steps apart on a walk are each other's context.
-    n_negative: random nodes that each pair is weighed against.
-    p, q: node2vec's return and in-out parameters; 1, 1 walks by the edges' weights alone.
-    learning_rate, min_learning_rate: the rate at the start and, after falling in a straight line, at the end.
-    l2: decay of the vectors, λ.
-    shared_negatives: negatives drawn for a walk, shared by its pairs; fewer are faster, more are smoother.
-    vectors: what becomes the embedding: the "center" table; the "sum" of both; "smooth", that sum plus the
-        mean of the neighbours' sums; or "concat", both side by side, each with dim / 2 columns.
+    sigma: bandwidth of the kernel. Smaller values make the Gaussian narrower, larger ones Schoenberg's.
+    dim: number of columns of the embedding.
+    walks_per_node: number of walks started at each node.
+    walk_length: number of nodes in each walk.
+    window: maximum distance, in steps of a walk, between a node and its contexts.
+    n_negative: number of negatives for each pair of a node and a context.
+    p, q: node2vec's return and in-out parameters; with 1, 1 steps depend on the edge weights alone.
+    learning_rate, min_learning_rate: learning rate at the start and at the end; it decreases linearly.
+    l2: weight decay of the vectors, λ.
+    shared_negatives: number of negatives drawn for each walk and shared by its pairs. Fewer are faster, more
+        give smoother gradients.
+    vectors: how the embedding is made: "center", the center table; "sum", the sum of both tables; "smooth",
+        that sum plus the mean of the neighbours' sums; "concat", both tables side by side, dim / 2 columns
+        each.
     norm: mean length of the embedding's rows; "trained" or None leaves them as trained.
     backend: "cpu", or "gpu" for one NVIDIA GPU (needs kernelne[gpu]).
-    n_threads: None for all cores this process may use; without meaning on a GPU.
-    deterministic: the same bits for the same `random_state` on any number of threads; slower.
-    random_state: an integer, a NumPy generator, or None for a new seed every time (kept in `seed_`).
-    progress: None shows a bar on a terminal when it takes long; True, False, or a function called with
-        (walks done, walks in all, loss per pair).
+    n_threads: number of threads; None uses all cores available to the process. Ignored on a GPU.
+    deterministic: if True, the same `random_state` gives the same bits on any number of threads; slower.
+    random_state: an integer, a NumPy generator, or None for a new seed in every fit (stored in `seed_`).
+    progress: None shows a bar on a terminal if training takes long; True, False, or a function called with
+        (walks done, total walks, loss per pair).
 
     Attributes
     ----------
     embedding_: float32 (n, dim); row i belongs to graph_.nodes[i].
     center_, context_: float32, the two tables as trained.
-    chosen_: parameters that were left open, and what was taken for them.
+    chosen_: dict of the values chosen for parameters that were None or "auto".
     coefficients_: float64 (number of kernels,).
-    history_: arrays by name, an entry for every block: walks, pairs, loss, learning_rate, coefficients.
-    loss_: per pair, over the last walks.
-    graph_, kernels_, seed_, seconds_: what was trained on, with what, from which seed, how long.
+    history_: dict of arrays, one entry per block: walks, pairs, loss, learning_rate, coefficients.
+    loss_: mean loss per pair over the last walks.
+    graph_, kernels_, seed_, seconds_: graph, kernels, seed and duration of the training.
 
     Examples
     --------
@@ -266,26 +270,27 @@ class KernelNE(_WalkEmbedder):
 
     @classmethod
     def paper(cls, kernel: str = "gaussian", **changes: Any) -> Self:
-        """The paper's model of that name ("gaussian" or "schoenberg", both with sigma 2); changes on top."""
+        """Return the paper's model: kernel "gaussian" or "schoenberg", sigma 2; `changes` are set on top."""
         _check_paper(kernel)
         settings: dict[str, Any] = {"kernel": kernel, "sigma": 2.0}
         return cls(**(settings | changes))
 
 
 class MKernelNE(_WalkEmbedder):
-    """Node embeddings by a mixture of kernels whose coefficients are learned.
+    """Node embeddings learned with a mixture of kernels, whose coefficients are learned too.
 
     Parameters
     ----------
-    kernels: (name, sigma) pairs, names as in KernelNE. "auto" leaves them and all parameters that are None to
-        the graph: a pilot run on a tenth of the walks decides, never a label (`chosen_` says what). With
-        kernels given, parameters that are None are KernelNE's, or as said here.
-    norm: as in KernelNE, but None with automatic kernels: by the number of nodes.
-    coef_l2: decay of the coefficients, β; None: 0.02.
-    coef_spread: pull of the coefficients towards each other, γ, with a floor under their sum that keeps the
-        vectors from collapsing; 0 leaves them free, as in the paper; None: 1.5.
+    kernels: (name, sigma) pairs, names as in KernelNE. With "auto" the kernels and all parameters that are
+        None are chosen from the graph, by a pilot run on a tenth of the walks, without any labels; `chosen_`
+        holds the values. If kernels are given, parameters that are None have KernelNE's defaults or those
+        below.
+    norm: as in KernelNE; None with kernels="auto" chooses it from the number of nodes.
+    coef_l2: weight decay of the coefficients, β; None: 0.02.
+    coef_spread: penalty on differences between the coefficients, γ, together with a lower bound of their sum
+        that keeps the vectors from collapsing; 0 disables both, as in the paper; None: 1.5.
 
-    All other parameters and attributes are KernelNE's.
+    All other parameters and attributes are those of KernelNE.
 
     Examples
     --------
@@ -355,12 +360,12 @@ class MKernelNE(_WalkEmbedder):
     def paper(
         cls, kernel: str = "gaussian", dataset: str | None = None, *, strict: bool = False, **changes: Any
     ) -> Self:
-        """The paper's mixture of that name, "gaussian" or "schoenberg"; changes on top.
+        """Return the paper's mixture of "gaussian" or "schoenberg" kernels; `changes` are set on top.
 
-        Gaussians have sigma 1, 2, 3, and 0.5, 1, 1.5 for dataset="ppi"; Schoenberg's 1, 1.5, 2.
+        Gaussian kernels have sigma 1, 2, 3, or 0.5, 1, 1.5 for dataset="ppi"; Schoenberg's have 1, 1.5, 2.
 
-        The step of the coefficients is ours: `coef_l2` is 0.02 and `coef_spread` 1.5, which reach the paper's
-        scores where its own 0.1 and 0 fall below them. strict=True takes the paper's 0.1 and 0.
+        The step of the coefficients differs from the paper: `coef_l2` is 0.02 and `coef_spread` 1.5, which
+        reach the paper's scores where its values 0.1 and 0 fall below them. strict=True uses 0.1 and 0.
         """
         _check_paper(kernel)
         sigmas = (1.0, 1.5, 2.0) if kernel == "schoenberg" else (1.0, 2.0, 3.0)
@@ -374,11 +379,11 @@ class MKernelNE(_WalkEmbedder):
 
 def _check_paper(kernel: Any) -> None:
     if kernel not in ("gaussian", "schoenberg"):
-        raise ParameterError("kernel", kernel, "the paper has gaussian and schoenberg")
+        raise ParameterError("kernel", kernel, "must be gaussian or schoenberg, the paper's kernels")
 
 
 def estimator_of(provenance: Mapping[str, Any]) -> KernelNE | MKernelNE | None:
-    """The estimator an embedding was made with, seed and threads left open; None if it does not say."""
+    """Return an estimator with the parameters in `provenance`, except seed and threads; None without any."""
     model = {"KernelNE": KernelNE, "MKernelNE": MKernelNE}.get(str(provenance.get("model")))
     parameters = provenance.get("parameters")
     if model is None or not isinstance(parameters, Mapping) or "kernels" not in parameters:

@@ -1,4 +1,4 @@
-"""Showing how far a long run is: a bar on a terminal, lines in a log, or a function of the user's."""
+"""Progress of a long run: a bar on a terminal, lines in a log, or calls of a user's function."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: None: a bar if standard error is a terminal. True: a bar, or lines if it is none. False: nothing.
-#: A function is called with (walks done, walks in all, loss per pair).
+#: None: a bar if standard error is a terminal. True: a bar, or lines if it is not a terminal. False: nothing.
+#: A function is called with (walks done, total walks, loss per pair).
 Progress = bool | Callable[[int, int, float], Any] | None
 Report = Callable[[int, int, float], None]
 
-#: Seconds before anything is shown, before the wait for the first block is explained, between lines of a log.
+#: Seconds before progress is shown, before the message about the preparation, and between lines of a log.
 _PATIENCE = 1.0
 _BEFORE_EXPLAINING = 2.0
 _BETWEEN_LINES = 10.0
@@ -23,9 +23,9 @@ _BETWEEN_LINES = 10.0
 
 @contextmanager
 def reporting(progress: Progress, task: str = "training", unit: str = "walks") -> Iterator[Report]:
-    """A function to call after every block of work; what it shows is gone when the context ends.
+    """Context manager that gives a function to call after every block; a bar is removed at the end.
 
-    task, unit: what is done, and what is counted; a loss that is nan is not shown.
+    task: name of the work. unit: name of what is counted. A loss of nan is not shown.
     """
     if callable(progress):
         yield lambda done, total, loss: _call(progress, done, total, loss)
@@ -40,7 +40,7 @@ def reporting(progress: Progress, task: str = "training", unit: str = "walks") -
 
 
 def _call(function: Callable[[int, int, float], Any], done: int, total: int, loss: float) -> None:
-    function(done, total, loss)  # whatever it returns: it is told of the run, and does not steer it
+    function(done, total, loss)  # the result is ignored: True would end the run
 
 
 def _ignore(done: int, total: int, loss: float) -> None:
@@ -52,7 +52,7 @@ def _loss(loss: float) -> str:
 
 
 class _Shown:
-    """Speed and time left; in training from the first block: before it lies the compiling of a first run."""
+    """Base class that computes the speed; in training after the first block, as compiling comes before."""
 
     def __init__(self, task: str, unit: str) -> None:
         self.task = task
@@ -88,7 +88,7 @@ class _Shown:
 
 
 class _Lines(_Shown):
-    """A line now and then: what is done, how much a second, loss, seconds left."""
+    """Prints lines to a log: share done, speed, loss, seconds left."""
 
     due = 0.0
 
@@ -104,7 +104,7 @@ class _Lines(_Shown):
 
 
 class _Bar(_Shown):
-    """A rich progress bar that appears once a run has taken a second."""
+    """A progress bar of rich, shown once a run has taken a second."""
 
     bar: Any = None
 

@@ -1,4 +1,4 @@
-"""Finding the parameters of an embedding that do best at a task: optuna's search, our models and scores."""
+"""Search for the parameters of an embedding that score best at a task, with optuna."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from kernelne.graph import Graph, as_graph
 from kernelne.io.labels import Labels, by_id
 from kernelne.progress import Progress, reporting
 
-#: Parameters that may be fixed: those of both models, but for what the search sets itself.
+#: Parameters that may be fixed: those of both models, except those that the search sets itself.
 FIXABLE = KernelNE().get_params().keys() & MKernelNE().get_params().keys() - {
     "backend", "deterministic", "random_state", "progress",
 }  # fmt: skip
 
 _MODELS = {"KernelNE": KernelNE, "MKernelNE": MKernelNE}
-#: Kernels to choose among, and between which sigmas: alone, or three, at half, once and one and a half times.
+#: Kernels to search and their ranges of sigma; a mixture has three kernels, at 0.5, 1 and 1.5 times sigma.
 _SIGMAS = {"gaussian": (0.5, 4.0), "schoenberg": (0.5, 4.0), "inverse_multiquadric": (0.1, 2.0)}
 _KERNELS = ("auto", *_SIGMAS, "gaussian mixture", "schoenberg mixture")
 _MIXTURE = (0.5, 1.0, 1.5)
 _DIMS = (32, 64, 128, 256)
 _WINDOW = (1, 10)
 _BIASES = (0.25, 0.5, 1.0, 2.0, 4.0)
-#: What the search tries first.
+#: Parameters of the first trial.
 _DEFAULTS = {"kernels": "auto", "dim": 128, "window": 10, "p": 1.0, "q": 1.0}
 
 _SECONDS = 300.0
-_TEST_SHARE = 0.2  # of the labelled nodes or the edges, kept apart from all choosing
+_TEST_SHARE = 0.2  # share of the labelled nodes or of the edges, used in the final test only
 _REPEATS = 10
 _FEWEST_NODES = 10
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One embedding: its model and parameters, its validation score (None: it failed), seconds, the error."""
+    """One embedding: model, parameters, validation score (None: it failed), seconds, and the error."""
 
     number: int
     model: str
@@ -57,7 +57,7 @@ class Trial:
     error: str | None = None
 
     def estimator(self, **more: Any) -> KernelNE | MKernelNE:
-        """The estimator, not fitted; `more` parameters on top."""
+        """Return the unfitted estimator; `more` adds or replaces parameters."""
         made: KernelNE | MKernelNE = _MODELS[self.model](**(self.parameters | more))
         return made
 
@@ -67,15 +67,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What `tune_embedding` found; `print` shows the best beside the default.
+    """Result of `tune_embedding`; `print` shows the best trial and the default.
 
     measure       "micro-F1" or "AUC"
-    trials        all, in order; the first is the default
-    best          the one with the highest validation score, the earliest of several
-    test_best     score of the best on what was kept apart from all choosing; None: not tested
-    test_default  likewise, of the default
-    seed          of the splits and of every training run
-    interrupted   by Ctrl-C
+    trials        all trials, in order; the first is the default
+    best          the trial with the highest validation score, the first in case of a tie
+    test_best     test score of the best trial, on data that the search did not use; None: not tested
+    test_default  test score of the default
+    seed          seed of the splits and of every training run
+    interrupted   whether the search was stopped by Ctrl-C
     """
 
     measure: str
@@ -91,11 +91,11 @@ class Tuning:
         return self.trials[0]
 
     def estimator(self) -> KernelNE | MKernelNE:
-        """The best estimator, not fitted, with the seed it was scored with."""
+        """Return the best estimator, unfitted, with the seed it was scored with."""
         return self.best.estimator(random_state=self.seed, deterministic=True)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Names of the columns, and the rows of the default and of the best."""
+        """Return the column names, and the rows of the default and of the best trial."""
         rows = [
             [name, *("–" if score is None else f"{score:.4f}" for score in (trial.score, test)), str(trial)]
             for name, trial, test in (
@@ -111,14 +111,14 @@ class Tuning:
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in (columns, *rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "best"} | {
             "best": self.best.number
         }
 
 
 class _Task(Protocol):
-    """What an estimator is scored by."""
+    """A task that scores an estimator."""
 
     measure: str
 
@@ -139,25 +139,27 @@ def tune_embedding(
     progress: Callable[[Trial, Trial, float], Any] | None = None,
     training_progress: Progress = None,
 ) -> Tuning:
-    """Search kernels, sigma, dim, window, p and q for what does best at a task (needs kernelne[tune]).
+    """Search kernels, sigma, dim, window, p and q for the best score at a task (needs kernelne[tune]).
 
-    With labels the task is to tell them: micro-F1 of `classify_nodes`. Without, to tell hidden links: AUC of
-    `score_links`. A fifth of the labelled nodes or of the edges is kept apart; only the default and the best
-    are scored on it, at the end. The first trial is the default, MKernelNE(): the best is never below it in
-    validation. Ctrl-C ends the search and keeps what was found. Trains on the CPU with `deterministic=True`,
-    so that the same seed finds the same again if `n_trials` alone limits it.
+    With labels the task is node classification, scored by the micro-F1 of `classify_nodes`; without, it is
+    link prediction, scored by the AUC of `score_links`. A fifth of the labelled nodes or of the edges is held
+    out for the test; only the default and the best trial are scored on it, at the end. The first trial is the
+    default, MKernelNE(), so the best validation score is never below that of the default. Ctrl-C ends the
+    search and returns the trials so far. Training runs on the CPU with `deterministic=True`, so that the same
+    seed gives the same result if `n_trials` is the only limit.
 
     Parameters
     ----------
     graph: whatever `fit` takes.
-    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label a node, or an indicator
-        matrix, in the order of the graph's nodes.
-    n_trials: how many embeddings to train at most, the default among them.
-    seconds: how long to search at most, the tests at the end included; a trial that would take longer is
-        given up, never the first. None: 300 if `n_trials` is None too, else without limit.
-    train_size: with labels, the share of those not kept apart that are trained on, as in `classify_nodes`.
-    fixed: parameters of both models that are not to be searched but as given, such as {"dim": 64}.
-    random_state: a whole number.
+    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label per node, or an
+        indicator matrix, in the order of the graph's nodes.
+    n_trials: maximum number of embeddings to train, including the default.
+    seconds: maximum time for the search, including the final tests; a trial that would take longer is
+        stopped, except the first. None: 300 if `n_trials` is None too, otherwise no limit.
+    train_size: with labels, share of the nodes not held out for the test that the classifier is trained on,
+        as in `classify_nodes`.
+    fixed: parameters of both models to keep fixed instead of searching them, such as {"dim": 64}.
+    random_state: the seed, an integer.
     progress: called after each trial with (Trial, best Trial, seconds left or nan).
     training_progress: as `progress` of MKernelNE, for each training run.
     """
@@ -171,7 +173,7 @@ def tune_embedding(
     seed = check_seed(random_state)
     given = dict(fixed or {})
     if strange := given.keys() - FIXABLE:
-        raise ParameterError("fixed", min(strange), f"those that can be are {', '.join(sorted(FIXABLE))}")
+        raise ParameterError("fixed", min(strange), f"must be one of {', '.join(sorted(FIXABLE))}")
     MKernelNE(**given).config()
     checked = as_graph(graph)
     task: _Task = _Links(checked, seed) if labels is None else _Labels(checked, labels, train_size, seed)
@@ -200,24 +202,24 @@ def tune_embedding(
 
 
 def _tested(found: Tuning, search: _Search) -> Tuning:
-    """With the scores of the default and of the best on what was kept apart."""
+    """Return `found` with the test scores of the default and of the best trial."""
     try:
         finalists = {trial.number: trial for trial in (found.default, found.best)}
         scores = {n: search.fit_and(search.task.test, trial) for n, trial in finalists.items()}
     except KeyboardInterrupt:
         return replace(found, interrupted=True)
-    except (KernelneError, MemoryError) as error:  # what was found is worth keeping
-        warn(f"not tested: {str(error) or type(error).__name__}")
+    except (KernelneError, MemoryError) as error:  # the result of the search is still useful
+        warn(f"the final test failed: {str(error) or type(error).__name__}")
         return found
     return replace(found, test_default=scores[0], test_best=scores[found.best.number])
 
 
 class _OutOfTimeError(Exception):
-    """Raised within a training run that would take too long."""
+    """Raised during a training run to stop it when time is up."""
 
 
 class _Search:
-    """Trials so far, and the time there is for more."""
+    """Runs trials, and tracks them and the time left."""
 
     def __init__(self, task: _Task, seed: int, deadline: float, training_progress: Progress) -> None:
         self.task, self.seed, self.deadline = task, seed, deadline
@@ -232,17 +234,17 @@ class _Search:
         return time.monotonic() < self._end()
 
     def _end(self) -> float:
-        """When to stop, so that there is time to test the default and the best."""
+        """Return the time to stop at, so that there is time left to test the default and the best trial."""
         return self.deadline - self.trials[0].seconds - self.best.seconds
 
     def left(self, limit: float) -> float:
-        """Seconds, about, for the rest of the search; nan if nothing limits it."""
+        """Return the estimated seconds left of the search; nan if it has no limit."""
         mean = sum(trial.seconds for trial in self.trials) / len(self.trials)
         left = min(mean * (limit - len(self.trials)), self._end() - time.monotonic())
         return max(left, 0.0) if math.isfinite(left) else math.nan
 
     def run(self, model: str, parameters: dict[str, Any]) -> Trial | None:
-        """One trial; None if there was no time for it. What fails is told, but for the first."""
+        """Run one trial; None if time ran out. Errors are kept in the trial, but the first trial raises."""
         start = time.monotonic()
         trial = Trial(len(self.trials), model, parameters, None, 0.0)
         same = [t for t in self.trials if (t.model, t.parameters) == (model, parameters)]
@@ -259,7 +261,7 @@ class _Search:
         return self.trials[-1]
 
     def fit_and(self, score: Callable[[Any], float], trial: Trial, may_stop: bool = False) -> float:
-        """The score of the trial's estimator; _OutOfTimeError if it may stop and has to."""
+        """Return the score of the trial's estimator; raise _OutOfTimeError if `may_stop` and time is up."""
 
         def report(done: int, total: int, loss: float) -> None:
             shown(done, total, loss)
@@ -267,13 +269,13 @@ class _Search:
                 raise _OutOfTimeError
 
         with reporting(self.training_progress) as shown, warnings.catch_warnings():
-            if self.trials:  # the first has told of what all will
+            if self.trials:  # the first trial has issued the warnings already
                 warnings.simplefilter("ignore", UserWarning)
             return score(trial.estimator(random_state=self.seed, deterministic=True, progress=report))
 
 
 class _Labels:
-    """Micro-F1 of a logistic regression, over shuffles of the nodes that are not kept apart for the test."""
+    """Micro-F1 of a logistic regression, averaged over shuffles of the nodes not held out for the test."""
 
     measure = "micro-F1"
 
@@ -285,13 +287,13 @@ class _Labels:
             rows, labels = labels.for_nodes(graph.nodes)
         self.truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
         if len(self.truth) != len(rows):
-            raise InputError(f"labels: {len(self.truth)} for a graph of {len(rows)} nodes: give one a node")
+            raise InputError(f"labels: {len(self.truth)} for a graph of {len(rows)} nodes: give one per node")
         if len(rows) < _FEWEST_NODES:
-            raise InputError(f"labels: {len(rows)} nodes have one: at least {_FEWEST_NODES} are needed")
+            raise InputError(f"labels: {len(rows)} nodes have a label: at least {_FEWEST_NODES} are needed")
         order = shuffle(seed, _REPEATS, len(rows))  # a shuffle that no repeat uses
         n_test = max(round(_TEST_SHARE * len(rows)), 1)
         self.rows, self.kept, self.rest = rows, order[:n_test], np.sort(order[n_test:])
-        self._classify(np.zeros((graph.n_nodes, 1)))  # what is wrong with labels shows before training
+        self._classify(np.zeros((graph.n_nodes, 1)))  # raises errors in the labels before training
 
     def _classify(self, vectors: NDArray[Any]) -> float:
         scores = classify_nodes(
@@ -312,7 +314,7 @@ class _Labels:
 
 
 class _Links:
-    """AUC of hidden links: for the test hidden from the graph, for validation from what is left of it."""
+    """AUC of hidden edges: test edges are hidden from the graph, validation edges from the residual graph."""
 
     measure = "AUC"
 
@@ -331,7 +333,7 @@ class _Links:
 
 
 def _suggest(trial: Any, fixed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The model and parameters that optuna asks for; what is as by default is left out."""
+    """Return the model and parameters that optuna suggests, without those at their default."""
     kernels = trial.suggest_categorical("kernels", _KERNELS)
     found: dict[str, Any] = {}
     if kernels != "auto":
@@ -354,7 +356,7 @@ def _suggest(trial: Any, fixed: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _three_digits(value: float) -> float:
-    """So that a command line is short, and trains just what was scored."""
+    """Round to three digits, so that a short command line trains exactly the embedding that was scored."""
     return float(f"{value:.3g}")
 
 
@@ -374,7 +376,7 @@ def _optuna() -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Without what optuna says on its way; its loudness is as it was afterwards."""
+    """Silence optuna's log; restore its verbosity afterwards."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

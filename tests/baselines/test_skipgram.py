@@ -12,7 +12,7 @@ from kernelne.baselines._clusters import Clusters, pull
 from kernelne.baselines._skipgram import LOGISTIC, SQUARED, Walking, train_walks
 from kernelne.training.cpu.loop import Step, Tables
 from kernelne.training.cpu.scratch import make_scratch
-from kernelne.walks.noise import alias_table, draw_alias
+from kernelne.walks.negatives import alias_table, draw_alias
 from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 

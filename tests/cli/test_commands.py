@@ -138,9 +138,9 @@ WORK = {
     "plot town.npz -o out.png": "kernelne.view.plot.layout_nodes",
     "compare town.edges": "kernelne.comparison.compare.compare_methods",
     "tune town.edges --links --trials 1": "kernelne.MKernelNE.fit",
-    "convert town.edges out.graphml": "kernelne.io.graphs.files.atomic_output",
+    "convert town.edges out.graphml": "kernelne.io.graphs.read_write.atomic_output",
     "convert town.npz out.csv": "kernelne.Embedding.save",
-    "demo -o out": "kernelne.cli.demo_script.digits",
+    "demo -o out": "kernelne.cli.run_demo.digits",
     "datasets fetch citeseer": "kernelne.datasets.fetch._download",
     "datasets fetch dolphins --source town.edges": "kernelne.datasets.fetch._convert",
 }

@@ -30,7 +30,7 @@ def test_compare_with_labels(kernelne, town, tmp_path):
     scores = [float(row[len("most frequent labels") :].split()[0]) for row in rows]
     assert scores == sorted(scores, reverse=True)
     told = result.stderr.splitlines()
-    assert [line.split()[0] for line in told] == ["Graph:", "Scored", "ProNE", "HOPE", "Drawn"]
+    assert [line.split()[0] for line in told] == ["Graph:", "Scored", "ProNE", "HOPE", "Written:"]
     assert "3 classes; methods: 2" in told[1]
     assert "<svg" in plot.read_text()
     again = kernelne(*args, cwd=town)

@@ -15,7 +15,7 @@ from kernelne.comparison import compare
 from kernelne.datasets import list_datasets
 from kernelne.embedding import neighbours
 from kernelne.evaluation import links
-from kernelne.model import kernels, vectors
+from kernelne.model import combine_tables, kernels
 from kernelne.view import layout  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -43,7 +43,7 @@ def test_the_names_are_those_of_the_library():
     assert tuple(kernels.KERNELS) == completion.KERNELS
     assert completion.LAYOUTS == layout.LAYOUTS
     assert tuple(neighbours.METRICS) == completion.METRICS
-    assert completion.VECTORS == vectors.VECTORS
+    assert completion.VECTORS == combine_tables.VECTORS
     assert completion.BACKENDS == estimators.BACKENDS
     assert tuple(links.OPERATORS) == completion.OPERATORS
     for name in completion.NON_EDGES:

@@ -45,7 +45,7 @@ def test_a_graph_goes_round(kernelne, named, tmp_path):
 
 
 def test_a_direction_that_the_file_does_not_tell_is_told(kernelne, tmp_path):
-    note = "note: the file does not tell that its edges are directed: read it with --directed"
+    note = "note: the format does not store the direction of edges: read the file with --directed"
     for directed in (True, False):
         graph = Graph.from_edges([0, 1], [1, 2], directed=directed)
         write_graph(graph, tmp_path / "in.gml", overwrite=True)
@@ -76,7 +76,8 @@ def test_what_would_be_lost_is_refused_unless_told(kernelne, named, tmp_path):
     assert result.returncode == 0
     assert "warning: 1 nodes without edges are left out of out.tsv" in result.stderr
     assert (
-        "note: the file does not tell that its edges are directed: read it with --directed" in result.stderr
+        "note: the format does not store the direction of edges: read the file with --directed"
+        in result.stderr
     )
     back = read_graph(tmp_path / "out.tsv", directed=True, nodes=named.nodes)
     assert back.fingerprint == named.fingerprint

@@ -71,12 +71,12 @@ def test_stated_defaults_are_the_estimators():
         stated = parameters[name].annotation.__metadata__[0].show_default
         if value is None:
             automatic = by_graph.get(name, str(AUTO[name]))
-            plain = "as trained" if PLAIN[name] is None else str(PLAIN[name])
-            assert stated == (plain if automatic == plain else f"{automatic}, or {plain}"), name
+            plain = "trained" if PLAIN[name] is None else str(PLAIN[name])
+            assert stated == (plain if automatic == plain else f"{automatic} with auto, else {plain}"), name
         else:
             assert stated == str(value) or float(stated) == value, name
     of_one = KernelNE().get_params()
-    for name in of_one.keys() & PLAIN.keys():  # "or …" is true of KernelNE, too
+    for name in of_one.keys() & PLAIN.keys():  # "else …" is true of KernelNE, too
         assert of_one[name] == PLAIN[name], name
 
 
@@ -239,7 +239,7 @@ def test_the_gpu_is_refused_in_one_line_where_there_is_none(kernelne, folder, mo
     pytest.importorskip("triton", exc_type=ImportError)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU", "backend='cpu'")
-    monkeypatch.setattr("kernelne.io.graphs.files.read_graph", None)  # told before a large file is read
+    monkeypatch.setattr("kernelne.io.graphs.read_write.read_graph", None)  # told before a large file is read
     assert_refused(kernelne(*command, cwd=folder), folder, "no CUDA GPU")
 
 

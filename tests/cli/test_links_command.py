@@ -45,7 +45,7 @@ def test_links_table_and_options(kernelne, town):
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     header, *rows = result.stdout.splitlines()
-    assert header.split() == ["links", "told", "by", "AUC", "average", "precision"]
+    assert header.split() == ["ranked", "by", "AUC", "average", "precision"]
     assert [row.split("  ")[0] for row in rows] == [
         "KernelNE, hadamard", "link predictor", "degree product", "common neighbours", "Adamic–Adar",
     ]  # fmt: skip

@@ -15,6 +15,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from kernelne import (
+    Graph,
     InputError,
     KernelNE,
     Labels,
@@ -28,7 +29,7 @@ from kernelne import (
     split_links,
 )
 from kernelne.baselines import GEMSEC, HOPE, ProNE
-from kernelne.comparison import child as child
+from kernelne.comparison import compare, worker
 from kernelne.comparison.compare import (
     METHODS,
     Comparison,
@@ -127,7 +128,7 @@ def test_links_are_scored_as_by_hand(groups):
 
 def _task(groups, **changes):
     settings = {"train_sizes": (0.1, 0.5), "n_repeats": 4, "random_state": 2, "n_threads": 1} | changes
-    return child.LabelTask(groups.graph, np.arange(120), groups.labels.single, **settings)
+    return worker.LabelTask(groups.graph, np.arange(120), groups.labels.single, **settings)
 
 
 class Staged:
@@ -146,7 +147,7 @@ class Staged:
 def test_a_parameter_is_chosen_by_the_training_labels(groups):
     staged = Staged()
     staged.truth = groups.labels.single
-    found = child._fit_each(staged, _task(groups), "k", (3, 7, 5))
+    found = worker._fit_each(staged, _task(groups), "k", (3, 7, 5))
     assert found["chosen"] == {"k": [7, 7]}
     assert min(found["scores"]["micro_f1_50"]) > 0.95
     assert len(found["scores"]["macro_f1_10"]) == 4
@@ -158,7 +159,7 @@ def test_test_labels_play_no_part_in_the_choice(groups):
     vectors = np.random.default_rng(0).normal(size=(120, 4))
     truth = groups.labels.single.copy()
     truth[shuffle(2, 0, 120)[60:]] = 0  # those that are tested
-    other = child.LabelTask(groups.graph, task.rows, truth, (0.5,), 1, 2, 1)
+    other = worker.LabelTask(groups.graph, task.rows, truth, (0.5,), 1, 2, 1)
     np.testing.assert_array_equal(task.validate(vectors), other.validate(vectors))
 
 
@@ -167,7 +168,7 @@ def test_labels_that_are_too_few_choose_the_first(groups):
     staged.truth = groups.labels.single
     task = _task(groups, train_sizes=(0.01,), n_repeats=3)
     assert np.isnan(task.validate(np.ones((120, 2)))).all()
-    assert child._fit_each(staged, task, "k", (3, 7))["chosen"] == {"k": [3]}
+    assert worker._fit_each(staged, task, "k", (3, 7))["chosen"] == {"k": [3]}
 
 
 def test_gemsec_is_chosen_only_by_name(groups, monkeypatch):
@@ -250,7 +251,7 @@ def test_warm_up_takes_the_kind_of_graph_and_forgives(random_graph):
     for directed in (False, True):
         for weighted in (False, True):
             graph = random_graph(0, 5, directed=directed, weighted=weighted)
-            child._warm_up(Note(), graph)
+            worker._warm_up(Note(), graph)
             assert seen.pop() == (directed, weighted)
 
 
@@ -370,7 +371,7 @@ def _sent(order):
     stream = io.BytesIO()
     order.write(stream)
     stream.seek(0)
-    read = child.Order.read(stream)
+    read = worker.Order.read(stream)
     assert stream.read() == b""
     return read
 
@@ -391,9 +392,9 @@ def _assert_same_graph(graph, sent):
 def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
     graph = random_graph(0, 30, directed=directed, weighted=weighted, density=0.1)
     truth = np.asfortranarray(np.eye(3, dtype=bool)[np.arange(9) % 3])
-    task = child.LabelTask(graph, np.arange(9), truth, (0.1, 1 / 3), np.int64(4), 2**63, None)
+    task = worker.LabelTask(graph, np.arange(9), truth, (0.1, 1 / 3), np.int64(4), 2**63, None)
     model = MKernelNE.paper("schoenberg", dim=np.int32(4), random_state=2**64 - 1, norm=np.float64(0.1))
-    sent = _sent(child.Order(model, task, ("dim", (4, 2))))
+    sent = _sent(worker.Order(model, task, ("dim", (4, 2))))
     _assert_same_graph(graph, sent.task.graph)
     assert (sent.task.train_sizes, sent.task.n_repeats, sent.task.random_state) == ([0.1, 1 / 3], 4, 2**63)
     assert sent.task.n_threads is None
@@ -403,7 +404,7 @@ def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
     assert type(sent.estimator) is MKernelNE
     assert sent.estimator.config() == model.config()
     split = split_links(graph, test_share=0.2)
-    sent = _sent(child.Order(model, child.LinkTask(split)))
+    sent = _sent(worker.Order(model, worker.LinkTask(split)))
     assert sent.choose is None
     _assert_same_graph(split.graph, sent.task.graph)
     for name in ("train_edges", "train_non_edges", "test_edges", "test_non_edges"):
@@ -412,9 +413,9 @@ def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
 
 def test_python_objects_are_not_sent(groups):
     truth = np.array(["a", "b"] * 60, dtype=object)
-    task = child.LabelTask(groups.graph, np.arange(120), truth, (0.5,), 1, 0, 1)
+    task = worker.LabelTask(groups.graph, np.arange(120), truth, (0.5,), 1, 0, 1)
     with pytest.raises(ValueError, match="allow_pickle=False"):
-        child.Order(HOPE(), task).write(io.BytesIO())
+        worker.Order(HOPE(), task).write(io.BytesIO())
 
 
 def test_labels_of_any_kind_are_sent(groups):
@@ -423,6 +424,16 @@ def test_labels_of_any_kind_are_sent(groups):
     codes, strings = (compare_methods(groups.graph, kind, **ours).results[0] for kind in kinds)
     assert codes.error is None
     assert codes.scores == strings.scores
+
+
+def test_labels_of_a_series_go_by_id():
+    pandas = pytest.importorskip("pandas")
+    order = np.random.default_rng(0).permutation(30)
+    graph = Graph.from_edges(order, np.roll(order, 1), nodes=order)
+    settings = {"random_state": 0, "n_threads": 1}
+    _, task = compare._prepare_labels(graph, pandas.Series(np.arange(30) % 3), [0.5], 1, settings)
+    classes = task.truth.argmax(axis=1) if task.truth.ndim == 2 else task.truth
+    assert classes.tolist() == (order[task.rows] % 3).tolist()
 
 
 class Script(Broken):

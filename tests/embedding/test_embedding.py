@@ -182,7 +182,7 @@ def test_as_an_array():
     assert np.asarray(embedding, np.float64).dtype == np.float64
     if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
         assert np.asarray(embedding, copy=False) is embedding.vectors
-        with pytest.raises(ValueError, match="takes a copy"):
+        with pytest.raises(ValueError, match="needs a copy"):
             np.asarray(embedding, np.float64, copy=False)
     assert_same(embedding, make())
 
@@ -216,8 +216,8 @@ def test_good_arrays_are_kept_and_others_converted():
         ({"vectors": np.where(HARD == 0, np.nan, HARD)}, "row 0, column 0"),
         ({"vectors": HARD.astype(np.float64) * 10}, "row 1, column 0"),
         ({"nodes": [1, 2, 3]}, "3 node ids for 4 vectors"),
-        ({"nodes": [5, 1, 5, 2]}, "5 is there more than once"),
-        ({"nodes": ["a", "b", "b", "c"]}, "'b' is there more than once"),
+        ({"nodes": [5, 1, 5, 2]}, "5 occurs more than once"),
+        ({"nodes": ["a", "b", "b", "c"]}, "'b' occurs more than once"),
         ({"nodes": "abcd"}, "a list or an array"),
         ({"nodes": np.zeros((4, 1), dtype=int)}, "one dimension"),
         ({"nodes": [[], 1, 2, 3]}, "hashable"),
@@ -769,7 +769,7 @@ def _lists(rows=2):
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        (pa.table([[1, 2], [3, 4], _lists()], ["id", "id", "vector"]), "several columns are called 'id'"),
+        (pa.table([[1, 2], [3, 4], _lists()], ["id", "id", "vector"]), "several columns are named 'id'"),
         (pa.table([[1, 2], _lists(), _lists()], ["id", "vector", "vector"]), "several columns .* 'vector'"),
         (pa.table([_lists()], ["vector"]), "columns 'id' and 'vector' are needed"),
         (

@@ -163,8 +163,8 @@ def test_one_node_has_no_neighbours():
         (np.array([np.nan, 0.0]), {}, InputError, "query: not a finite float32 at row 0"),
         (np.array([[0.0, 0.0], [0.0, np.inf]]), {}, InputError, "row 1, column 1"),
         (np.array([1e300, 0.0]), {}, InputError, "not a finite float32"),
-        (np.zeros(3), {}, InputError, "query: 3 numbers, but vectors here have 2 dimensions"),
-        (np.zeros((2, 1)), {}, InputError, "1 numbers, but vectors here have 2"),
+        (np.zeros(3), {}, InputError, "query: has 3 dimensions, but the vectors have 2"),
+        (np.zeros((2, 1)), {}, InputError, "has 1 dimensions, but the vectors have 2"),
         (np.zeros((1, 1, 2)), {}, InputError, "one dimension"),
         ("Cat", {}, UnknownNodeError, "no node 'Cat' in this embedding; close ids: 'cat'"),
         (["cat", "dog"], {}, UnknownNodeError, "'dog'"),
@@ -245,7 +245,7 @@ def test_index_file(tmp_path, clustered):
     with pytest.raises(FileNotFoundError):
         fresh.load_index(path, "euclidean")
     file.rename(index_path(path, "euclidean"))
-    with pytest.raises(FileFormatError, match="is an index by cosine, not by euclidean"):
+    with pytest.raises(FileFormatError, match="is an index for metric cosine, not euclidean"):
         fresh.load_index(path, "euclidean")
     clustered._indexes.clear()
 
@@ -258,16 +258,16 @@ def test_stale_and_damaged_index_files_are_refused(tmp_path, clustered, monkeypa
     changed = clustered.vectors.copy()
     changed[7, 3] += 1
     for other in (changed, clustered.vectors[:-1], clustered.vectors[::-1]):
-        with pytest.raises(FileFormatError, match="other vectors: build it anew"):
+        with pytest.raises(FileFormatError, match="other vectors: rebuild it"):
             Embedding(other, np.arange(len(other))).load_index(path)
     whole = file.read_bytes()
     for damaged in (b"", whole[:50], whole[:-1000], whole + b"x", b"PK" + whole, _flip(whole, -5000)):
         file.write_bytes(damaged)
-        with pytest.raises(FileFormatError, match=r"index of neighbours|empty"):
+        with pytest.raises(FileFormatError, match=r"neighbour index|empty"):
             clustered.load_index(path)
     Embedding(np.eye(2), [0, 1]).save(tmp_path / "a.safetensors")
     file.write_bytes((tmp_path / "a.safetensors").read_bytes())
-    with pytest.raises(FileFormatError, match="not an index of neighbours"):
+    with pytest.raises(FileFormatError, match="not a neighbour index"):
         clustered.load_index(path)
     file.write_bytes(whole)
     monkeypatch.setitem(neighbours._SETTINGS["cosine"], "connectivity", 4)

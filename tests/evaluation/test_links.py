@@ -200,7 +200,7 @@ def test_other_forms_of_graph_are_taken():
 
 def test_fewer_edges_than_asked_for_are_hidden_with_a_warning():
     ring = Graph.from_edges(np.arange(10), (np.arange(10) + 1) % 10)
-    with pytest.warns(UserWarning, match=r"5 of 10 edges asked for, 1 hidden"):
+    with pytest.warns(UserWarning, match=r"5 of 10 edges requested, 1 hidden"):
         split = split_links(ring)
     assert len(split.test_edges) == len(split.test_non_edges) == 1
 

@@ -272,7 +272,7 @@ def test_refusals(groups, tmp_path):
         write_explorer(embedding, path, [1, 2, 3])
     with pytest.raises(ParameterError, match="layout='mds'"):
         write_explorer(embedding, path, layout="mds")
-    with pytest.raises(InputError, match=r"layout: places of shape \(2, 2\) for 40 nodes"):
+    with pytest.raises(InputError, match=r"layout: coordinates of shape \(2, 2\) for 40 nodes"):
         write_explorer(embedding, path, layout=np.eye(2))
     with pytest.raises(ParameterError, match="n_nearest=-1"):
         write_explorer(embedding, path, n_nearest=-1)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph import Graph
-from kernelne.io.graphs.files import read_graph, write_graph
+from kernelne.io.graphs.read_write import read_graph, write_graph
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import tokens
 

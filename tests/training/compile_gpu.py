@@ -38,9 +38,9 @@ def _ptx(kernel: Any, constants: dict[str, Any], **options: Any) -> str:
 def main() -> None:
     from oracle import config
 
-    from kernelne.training.gpu.coefficients import end_block
+    from kernelne.training.gpu.launch import shape as shape_of
     from kernelne.training.gpu.loop import train_walks
-    from kernelne.training.gpu.shape import shape as shape_of
+    from kernelne.training.gpu.mixture import end_block
     from kernelne.training.gpu.walks import sample_walks
 
     found = {}

@@ -131,7 +131,7 @@ def assert_coefficients_step_as_on_the_cpu(
     """From sums of more programs than are added up at a time."""
     import torch
 
-    from kernelne.training.gpu.coefficients import end_block
+    from kernelne.training.gpu.mixture import end_block
 
     rng, n_programs = np.random.default_rng(n_kernels), 70
     values = rng.uniform(0, 1, (n_programs, n_pairs, n_kernels))

@@ -22,7 +22,7 @@ from kernelne.training.cpu import loop
 from kernelne.training.cpu.loop import FAST, Mixture, Step, Tables
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.state import TrainingState
-from kernelne.walks.noise import alias_table, draw_alias
+from kernelne.walks.negatives import alias_table, draw_alias
 from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 

@@ -10,11 +10,11 @@ import warnings
 
 import numpy as np
 import pytest
-from memory import SideBySide
 
 from kernelne import KernelNE, MKernelNE, baselines, load_dataset
 from kernelne.baselines import _pairs, _skipgram, gemsec, line, verse
 from kernelne.training.cpu import backend, loop, scratch
+from memory import SideBySide
 
 FEW = {"walks_per_node": 2, "n_threads": 1, "random_state": 3}
 PAIRS = {"samples_per_node": 20, "n_threads": 1, "random_state": 3}

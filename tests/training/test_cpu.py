@@ -11,16 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory import SideBySide
 from reference import config, train
 
 from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import FLOOR
-from kernelne.training.course import blocks
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.cpu import scratch
+from kernelne.training.schedule import blocks
+from memory import SideBySide
 
 THREE = tuple((name, 1.5) for name in KERNELS)
 
@@ -130,7 +130,7 @@ def test_modes_and_threads_learn_the_same_thing(ring):
     assert max(losses) < 1.1 * min(losses)
 
 
-# ---------------------------------------------------------------------------------------------- course
+# -------------------------------------------------------------------------------------------- schedule
 
 
 @pytest.mark.parametrize("n_walks", [*range(1, 60), 199, 200, 201, 399, 400, 5000, 123_457, 26_000_000])

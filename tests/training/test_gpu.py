@@ -34,10 +34,10 @@ from kernelne.errors import DivergenceError, InputError
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.objective import walk_pairs
-from kernelne.training import backend, course
+from kernelne.training import backend, schedule
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.gpu import backend as gpu
-from kernelne.training.gpu import shape
+from kernelne.training.gpu import launch
 from kernelne.walks import sample as walk_sample
 
 try:
@@ -212,7 +212,7 @@ def test_visits_are_the_cpus(random_graph, directed, density, weighted, p, q):
     exact = p == 1 or not weighted
     rtol = 1e-5 if exact else 0.05
     np.testing.assert_allclose(trainer.visits().numpy(), expected, rtol=rtol)
-    noise = expected**course.NOISE_POWER
+    noise = expected**schedule.NOISE_POWER
     np.testing.assert_allclose(_alias_shares(trainer.noise), noise / noise.sum(), rtol=rtol)
 
 
@@ -324,7 +324,7 @@ def test_walks_that_end_early(random_graph):
     ("n", "walks"), [(1, 1), (49, 1), (75, 3), (625, 25), (3312, 57), (10_000, 100), (10**6, 1000)]
 )
 def test_walks_in_flight_are_few_in_small_graphs(n, walks):
-    assert shape.walks_in_flight(n) == walks
+    assert launch.walks_in_flight(n) == walks
 
 
 def test_programs_share_the_walks_out(random_graph):
@@ -356,9 +356,9 @@ def test_gradients_fit_into_half_precision(kernel, changes):
     slope = abs(KERNELS[kernel[0]](np.float64(0.0), kernel[1])[1])
     ends = np.concatenate([pairs.centers, pairs.contexts + 1000])
     most = np.bincount(ends + 1000, np.tile(4 * 2 * slope * pairs.weights, 2)).max()
-    unit = shape.unit(settings)
+    unit = launch.unit(settings)
     assert math.frexp(unit)[0] == 0.5
-    assert 0.1 <= most / unit <= shape.LARGEST_GRADIENT  # far from 65,504 and from 2⁻¹⁴
+    assert 0.1 <= most / unit <= launch.LARGEST_GRADIENT  # far from 65,504 and from 2⁻¹⁴
 
 
 @pytest.mark.parametrize("n_kernels", [1, 2, 3, 5])
@@ -377,7 +377,7 @@ def test_a_block_without_pairs_leaves_the_coefficients():
 @pytest.fixture
 def few_blocks(monkeypatch):
     """Sampling walks one by one is slow here."""
-    monkeypatch.setattr(course, "_BLOCKS", 6)
+    monkeypatch.setattr(schedule, "_BLOCKS", 6)
 
 
 def test_a_run_is_the_cpus(random_graph, few_blocks):
@@ -509,10 +509,8 @@ def test_the_gpu_needs_no_other_backends_packages():
     loaded = set(result.stdout.split())
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}
     parts = {"errors", "_checks", "_version", "model", "model.kernels", "model.mixture", "training"}
-    parts |= {f"training.{name}" for name in ("backend", "config", "course", "state", "gpu")}
-    parts |= {
-        f"training.gpu.{name}" for name in ("arrays", "backend", "coefficients", "loop", "shape", "walks")
-    }
+    parts |= {f"training.{name}" for name in ("backend", "config", "schedule", "state", "gpu")}
+    parts |= {f"training.gpu.{name}" for name in ("arrays", "backend", "launch", "loop", "mixture", "walks")}
     assert {name for name in loaded if name.startswith("kernelne.")} == {f"kernelne.{p}" for p in parts}
 
 

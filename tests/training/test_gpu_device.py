@@ -40,8 +40,8 @@ if not torch.cuda.is_available():
 if os.environ.get("TRITON_INTERPRET") == "1":
     pytest.skip("Triton is interpreted in this run: use pytest -m gpu", allow_module_level=True)
 
-from kernelne.training.gpu.coefficients import end_block
 from kernelne.training.gpu.loop import train_walks
+from kernelne.training.gpu.mixture import end_block
 from kernelne.training.gpu.walks import sample_walks
 
 pytestmark = pytest.mark.gpu

@@ -14,10 +14,10 @@ from kernelne import MKernelNE
 from kernelne.errors import DivergenceError, ParameterError
 from kernelne.model.kernels import KERNELS
 from kernelne.training import backend
-from kernelne.training.course import blocks
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.cpu.barrier import wait_for_all
 from kernelne.training.cpu.threads import Workers
+from kernelne.training.schedule import blocks
 
 THREE = {"kernels": tuple((name, 1.5) for name in KERNELS), "learn_coefficients": True}
 

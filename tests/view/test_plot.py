@@ -104,7 +104,7 @@ def test_nodes_without_a_label_are_grey_and_strangers_left_out(groups, tmp_path,
     plot_map(embedding, tmp_path / "a.png", some)
     assert legend(drawn[0]) == ["no label", "a", "b"]
     assert [len(part) for part in points(drawn[0]).values()] == [298, 1, 1]
-    with pytest.raises(InputError, match="none of its 1 nodes are among these 300"):
+    with pytest.raises(InputError, match="none of its 1 nodes is in the embedding of 300 nodes"):
         plot_map(embedding, tmp_path / "b.png", Labels.from_values(["who"], [0]))
 
 
@@ -160,7 +160,7 @@ def test_names_are_taken_as_they_are(tmp_path, drawn):
     assert "50 $ or $x$" in text.replace("\\", "")
     assert legend(drawn[0])[3] == "b" * 29 + "…"
     assert len(legend(drawn[0])) == 4  # a name that starts with _ would be left out
-    with pytest.warns(UserWarning, match="boxes stand for them") as told:
+    with pytest.warns(UserWarning, match="drawn as boxes") as told:
         plot_map(embedding, tmp_path / "b.svg", labels, title="山水")
     assert len(told) == 1
 
@@ -209,7 +209,7 @@ def test_bad_arguments(groups, tmp_path, monkeypatch):
     embedding, _ = groups
     for arguments, options, words in (
         ((embedding, tmp_path / "a.jpg"), {}, "must end in .png, .svg, .pdf"),
-        ((embedding.vectors, tmp_path / "a.png"), {}, "not an Embedding"),
+        ((embedding.vectors, tmp_path / "a.png"), {}, "must be an Embedding"),
         ((embedding, tmp_path / "a.png"), {"layout": "spiral"}, "layout='spiral'"),
         ((embedding, tmp_path / "a.png"), {"random_state": -1}, "random_state"),
         ((embedding, tmp_path / "a.png"), {"layout": np.zeros((7, 2))}, "shape (7, 2)"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kernelne.graph import Graph
 from kernelne.walks import sample as walk_sample
-from kernelne.walks.noise import AliasTable, alias_table, draw_alias
+from kernelne.walks.negatives import AliasTable, alias_table, draw_alias
 from kernelne.walks.sample import (
     COUNTED_ROUNDS,
     WalkPlan,

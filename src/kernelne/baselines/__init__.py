@@ -1,6 +1,6 @@
-"""The methods KernelNE is compared with, each an estimator with its manners, written from its paper.
+"""The methods that KernelNE is compared with: estimators with the same interface, written from their papers.
 
-Names are loaded when first used.
+Classes are imported on first access.
 """
 
 from __future__ import annotations

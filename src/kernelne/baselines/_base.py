@@ -1,4 +1,4 @@
-"""What every baseline shares: parameters checked, memory looked at, time taken, vectors kept."""
+"""Base class of all baselines: it checks parameters and memory, measures the time and stores the vectors."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated
 from kernelne.progress import Report, reporting
 
-#: Parameters that are no part of what was learned.
+#: Parameters that are not stored in the provenance.
 _CIRCUMSTANCES = {"random_state", "progress", "n_threads"}
 
 
 class Baseline(BaseEstimator):  # type: ignore[misc]
-    """A node embedding by another method, in KernelNE's manners.
+    """Base class of node embeddings by other methods, with the interface of KernelNE.
 
-    A subclass stores its parameters, among them dim, n_threads, random_state and progress; names those to be
-    checked in `_counts`, `_numbers` and `_flags`; says in `memory_bytes` what it needs; learns in `_embed`.
+    A subclass stores its parameters, among them dim, n_threads, random_state and progress; lists the names of
+    those to check in `_counts`, `_numbers` and `_flags`; and defines `memory_bytes` and `_embed`.
 
     Attributes
     ----------
     embedding_: float32 (n, dim); row i belongs to graph_.nodes[i].
-    graph_, seed_, seconds_: what was embedded, from which seed, how long it took.
+    graph_, seed_, seconds_: graph, seed and duration of the fit.
     """
 
-    #: Parameters that are whole numbers from 1; `dim` is always one.
+    #: Parameters that are integers from 1; `dim` is always checked.
     _counts: ClassVar[tuple[str, ...]] = ()
-    #: Parameters that are numbers: must they be positive, or may they be zero?
+    #: Parameters that are numbers: True if they must be positive, False if they may be zero.
     _numbers: ClassVar[dict[str, bool]] = {}
     #: Parameters that are True or False.
     _flags: ClassVar[tuple[str, ...]] = ()
-    #: What the method does and what it counts, for whoever watches its progress.
+    #: Name of the work and unit of what is counted, for the display of progress.
     _task: ClassVar[str] = "training"
     _unit: ClassVar[str] = "walks"
 
     def memory_bytes(self, graph: Any) -> int:
-        """What `fit` allocates at its peak, in bytes, beside the graph itself."""
+        """Memory that `fit` allocates at its peak, in bytes, without the graph itself."""
         raise NotImplementedError
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[Any]:
-        """Vectors (n, dim); `report(done, in all, loss)` is to be called now and then, loss nan for none."""
+        """Return vectors (n, dim); must call `report(done, total, loss)` regularly, with loss nan if none."""
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Raise a ParameterError for parameters that do not go together; called after the simple checks."""
+        """Raise a ParameterError for invalid combinations of parameters; called after the simple checks."""
 
     def check(self, graph: Any) -> Graph:
-        """Raise now what `fit` would raise before it starts; returns the graph."""
+        """Raise the errors that `fit` would raise before training; returns the graph."""
         for name in ("dim", *self._counts):
             check_count(name, getattr(self, name))
         if self.n_threads is not None:
@@ -78,26 +78,26 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"{type(self).__name__} needs {needed / 2**30:.1f} GiB for {graph.n_nodes:,} nodes and "
                 f"{graph.n_edges:,} edges at dim={self.dim}, and {available / 2**30:.1f} GiB are free: "
-                "take a smaller graph or a machine with more memory"
+                "use a smaller graph or a machine with more memory"
             )
 
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
 
         graph: a Graph, a SciPy sparse matrix, a networkx graph, or an array of edges (m, 2) or (m, 3).
-        y: ignored, for scikit-learn's sake.
+        y: ignored, present for compatibility with scikit-learn.
         """
         seed = seed_of(self.random_state)
         checked = self.check(graph)
         if n_isolated := count_isolated(checked):
-            message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors tell nothing"
+            message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors are meaningless"
             warn(message)
         start = time.perf_counter()
         with reporting(self.progress, self._task, self._unit) as report, threadpool_limits(self._threads()):
             vectors = np.ascontiguousarray(self._embed(checked, seed, report), dtype=np.float32)
         self.seconds_ = time.perf_counter() - start
         if not np.isfinite(vectors).all():
-            raise DivergenceError(f"{type(self).__name__} ended in numbers that are not finite")
+            raise DivergenceError(f"{type(self).__name__}: the vectors are not finite after training")
         self.embedding_: NDArray[np.float32] = vectors
         self.graph_ = checked
         self.seed_ = seed
@@ -107,11 +107,11 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         return available_threads() if self.n_threads is None else int(self.n_threads)
 
     def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
-        """`fit`, then the vectors: float32 (n, dim), row i belongs to `graph.nodes[i]`."""
+        """Fit, and return the vectors: float32 (n, dim); row i belongs to `graph.nodes[i]`."""
         return self.fit(graph, y).embedding_
 
     def to_embedding(self) -> Embedding:
-        """What was learned, with node ids and provenance, ready to be saved."""
+        """Return the vectors, node ids and provenance as an Embedding, which can be saved."""
         check_is_fitted(self, "embedding_")
         params = self.get_params(deep=False)
         provenance = {
@@ -126,13 +126,13 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 
 
 def pad_columns(vectors: NDArray[Any], dim: int) -> NDArray[np.float32]:
-    """Vectors (n, k), k ≤ dim, as float32 (n, dim): few nodes span few directions, the others stay zero."""
+    """Pad vectors (n, k), k ≤ dim, with zeros to float32 (n, dim): n nodes span at most n dimensions."""
     padded = np.zeros((len(vectors), dim), np.float32)
     padded[:, : vectors.shape[1]] = vectors
     return padded
 
 
 def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
-    """Rows scaled to length 1; those of length 0 stay."""
+    """Scale rows to length 1; rows of length 0 stay zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))

@@ -1,4 +1,4 @@
-"""GEMSEC's part of the loop over walks: vectors and the center of the cluster nearest to them attract."""
+"""GEMSEC's part of the loop over walks: every vector and the nearest cluster center attract each other."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from kernelne.training.cpu.loop import compiled
 
 
 class Clusters(NamedTuple):
-    """Cluster centers (K, dim), none for methods that have no clusters, and the weight of the first walk."""
+    """Cluster centers (K, dim), with K = 0 for methods without clusters, and the weight of the first walk."""
 
     centers: NDArray[np.float32]
     first_weight: float
 
 
-_LEAST = np.float32(1e-6)  # a vector on its cluster's center is not pulled
+_LEAST = np.float32(1e-6)  # a vector closer to its cluster center is not moved
 
 
 @compiled
 def _nearest(vector: Any, clusters: Any) -> Any:
-    """The cluster whose center is nearest to `vector`, and its squared distance."""
+    """Return the cluster whose center is nearest to `vector`, and the squared distance."""
     best, least = 0, np.float32(np.inf)
     for c in range(clusters.shape[0]):
         distance = np.float32(0.0)
@@ -35,9 +35,9 @@ def _nearest(vector: Any, clusters: Any) -> Any:
 
 @compiled
 def pull(vector: Any, row: Any, reach: Any, center: Any, clusters: Any) -> Any:
-    """Move a row and the center of the cluster nearest to `vector` by `reach` towards each other.
+    """Move a row and the cluster center nearest to `vector` by `reach` towards each other.
 
-    That is a step down the gradient of ‖f − μ‖; returns this distance.
+    This is a gradient step for ‖f − μ‖; returns this distance.
     """
     c, squared = _nearest(vector, clusters)
     distance = np.sqrt(squared)
@@ -52,9 +52,9 @@ def pull(vector: Any, row: Any, reach: Any, center: Any, clusters: Any) -> Any:
 
 @compiled
 def gather(b: Any, rate: Any, progress: Any, clusters: Any, center: Any, s: Any) -> Any:
-    """Pull the nodes of walk b of the batch to their clusters; returns what their distances cost.
+    """Move the nodes of walk b of the batch towards their clusters; returns the loss of their distances.
 
-    progress: the share of the walks that is done; the weight rises exponentially to 1 with it.
+    progress: share of the walks that are done; with it the weight rises exponentially to 1.
     """
     if clusters.centers.shape[0] == 0:
         return 0.0

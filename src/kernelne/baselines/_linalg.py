@@ -1,4 +1,4 @@
-"""The few largest singular triplets of a matrix that is only multiplied with: block Krylov iteration."""
+"""The largest singular triplets of a matrix known only by its products, by block Krylov iteration."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-#: Columns beyond those asked for, so that the last of them converge too.
+#: Additional columns, so that the last of the requested ones converge too.
 _SPARE = 10
-#: Blocks in the subspace that is searched for the best vectors.
+#: Number of blocks in the Krylov subspace.
 _DEPTH = 3
 _MOST_ROUNDS = 30
 
 
 class Operator(Protocol):
-    """A matrix known by its products; a SciPy sparse matrix or an array is one."""
+    """A matrix known by its products; SciPy sparse matrices and arrays are operators."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -30,12 +30,12 @@ class Operator(Protocol):
 def truncated_svd(
     matrix: Operator, k: int, seed: int, *, symmetric: bool = False, tolerance: float = 1e-3
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The largest singular triplets of a matrix (n, m): left (n, k), values (k,), right (m, k).
+    """Return the largest singular triplets of a matrix (n, m): left (n, k), values (k,), right (m, k).
 
-    k is cut to the rank, or nearly so. A block of vectors, random at first, is multiplied by A Aᵀ (by A, if
-    it is said to be symmetric) a few times; the best of what these products span is the next block, until no
-    value moves by more than `tolerance` of the largest (Musco & Musco, "Randomized Block Krylov Methods for
-    Stronger and Faster Approximate SVD", NeurIPS 2015).
+    k is reduced to about the rank if that is lower. A block of vectors, initially random, is multiplied by
+    A Aᵀ (by A, if `symmetric`) a few times; the best vectors in the span of these products are the next
+    block, until no value changes by more than `tolerance` times the largest (Musco & Musco, "Randomized Block
+    Krylov Methods for Stronger and Faster Approximate SVD", NeurIPS 2015).
     """
     rows, columns = matrix.shape
     k = min(k, rows, columns)
@@ -48,11 +48,11 @@ def truncated_svd(
     left = orthonormal(matrix @ block)
     if not left.size:
         return left, np.zeros(0, matrix.dtype), block[:, :0]
-    image = np.asarray(matrix.T @ left)  # Aᵀ times `left`, and so below for `basis` and `images`
+    image = np.asarray(matrix.T @ left)  # Aᵀ · left; below likewise images = Aᵀ · basis
     before = np.zeros(k, matrix.dtype)
     for _ in range(_MOST_ROUNDS):
         basis, images = _extend(matrix, left, image, symmetric)
-        # A ≈ Q (Qᵀ A): the triplets of the flat matrix are those of A within the subspace.
+        # A ≈ Q (Qᵀ A): the triplets of the small matrix Qᵀ A are those of A within the subspace.
         V, s, Wt = scipy.linalg.svd(images, full_matrices=False, overwrite_a=True)
         left, image = basis @ Wt[:width].T, V[:, :width] * s[:width]
         if len(s) < k or np.abs(s[:k] - before).max() <= tolerance * s[0]:
@@ -64,12 +64,12 @@ def truncated_svd(
 def _extend(
     matrix: Operator, block: NDArray[Any], image: NDArray[Any], symmetric: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """An orthonormal basis Q of what products of the matrix make of a block with this image, and Aᵀ Q."""
+    """Return an orthonormal basis Q of the Krylov subspace of `block`, whose image is `image`, and Aᵀ Q."""
     basis, images = block, [image]
     for _ in range(_DEPTH - 1):
         image = images[-1] if symmetric else np.asarray(matrix @ images[-1])
         size = float(np.linalg.norm(image))
-        # Twice, for a product that lies almost within the basis leaves mostly rounding the first time.
+        # Twice, because a product almost within the span of the basis leaves mostly rounding errors first.
         image = orthonormal(image - basis @ (basis.T @ image), size)
         image = orthonormal(image - basis @ (basis.T @ image), 1.0)
         if not image.size:
@@ -80,9 +80,9 @@ def _extend(
 
 
 def orthonormal(X: Any, size: float | None = None) -> NDArray[Any]:
-    """An orthonormal basis (n, ≤ k) of the columns of X (n, k), less those that are rounding next to `size`.
+    """Return an orthonormal basis (n, ≤ k) of the columns of X (n, k), without those that are only rounding.
 
-    size: of the numbers X was computed from; None: that of X.
+    size: norm of the matrix from which X was computed; None: that of X.
     """
     X = np.asarray(X)
     Q, R = scipy.linalg.qr(X, mode="economic")

@@ -1,4 +1,4 @@
-"""One step for one pair of nodes and its negatives, for the methods that draw pairs and not walks."""
+"""Gradient step on one pair of nodes and its negatives, for methods that sample pairs instead of walks."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kernelne.training.cpu.simd import prefetch_row
 
 #: Pairs drawn together, so that their random memory accesses overlap.
 BATCH = 16
-#: The most pairs of a block.
+#: Maximum number of pairs in a block.
 LARGEST_BLOCK = 2**20
 
 _ONE, _ZERO, _LIMIT = np.float32(1.0), np.float32(0.0), np.float32(NORM_LIMIT)
 
 
 class Drawn(NamedTuple):
-    """One thread's working memory: pairs that were drawn, their scores, two rows."""
+    """One thread's working memory: sampled pairs, their scores, two rows."""
 
     sources: NDArray[np.int64]  # BATCH
     others: NDArray[np.int64]  # BATCH × 1 + negatives: the partner of a source, then its negatives
-    moving: NDArray[np.bool_]  # BATCH: whether the walk to a partner goes on, where there is one
+    moving: NDArray[np.bool_]  # BATCH: whether the walk to a partner continues, if there is one
     scores: NDArray[np.float32]  # 1 + negatives
-    own: NDArray[np.float32]  # dim: the source's row as it was
-    change: NDArray[np.float32]  # dim: what will be added to it
+    own: NDArray[np.float32]  # dim: the source's row before the step
+    change: NDArray[np.float32]  # dim: the step of that row
 
 
 def make_drawn(n_negative: int, dim: int) -> Drawn:
@@ -59,7 +59,7 @@ def _add_scaled(c: Any, x: Any, out: Any) -> None:
 
 @compiled
 def _begin(source: Any, own: Any, change: Any) -> Any:
-    """Keep a row as it is; returns its squared norm."""
+    """Copy a row to `own` and set `change` to zero; returns the squared norm of the row."""
     norm = _ZERO
     for k in range(own.size):
         own[k] = source[k]
@@ -70,8 +70,8 @@ def _begin(source: Any, own: Any, change: Any) -> Any:
 
 @compiled
 def _weigh(rate: Any, scores: Any) -> Any:
-    """Turn scores, the partner's first, into the weights of the gradient; returns the loss."""
-    scores[0] = -scores[0]  # now all shall be low
+    """Replace scores, the partner's first, by the weights of the gradient; returns the loss."""
+    scores[0] = -scores[0]  # now all should be low
     loss = _ZERO
     for r in range(scores.size):
         small = kernels.exp(-abs(scores[r]))  # never overflows
@@ -83,13 +83,13 @@ def _weigh(rate: Any, scores: Any) -> Any:
 
 @compiled
 def _step_pair(b: Any, rate: Any, shift: Any, center: Any, context: Any, d: Any) -> Any:
-    """A step down the gradient of −log σ(s_uv) − Σ_r log σ(−s_ur), s_xy = ⟨x, y⟩ − shift, for pair b.
+    """Gradient step on −log σ(s_uv) − Σ_r log σ(−s_ur), s_xy = ⟨x, y⟩ − shift, for pair b.
 
     Returns this loss and whether the row of u has exploded. u is a row of `center`, v and r are rows of
     `context`, which may be the same table.
     """
     source = center[d.sources[b]]
-    exploded = not _begin(source, d.own, d.change) < _LIMIT  # so that NaN counts
+    exploded = not _begin(source, d.own, d.change) < _LIMIT  # true for NaN, too
     for r in range(d.scores.size):
         d.scores[r] = _dot(d.own, context[d.others[b, r]]) - shift
     loss = _weigh(rate, d.scores)
@@ -103,7 +103,7 @@ def _step_pair(b: Any, rate: Any, shift: Any, center: Any, context: Any, d: Any)
 
 @compiled
 def step_pairs(size: Any, rate: Any, shift: Any, center: Any, context: Any, d: Any) -> Any:
-    """Train on the first `size` pairs that were drawn; returns their loss and how many rows have exploded."""
+    """Train on the first `size` sampled pairs; returns their loss and the number of exploded rows."""
     for b in range(size):
         prefetch_row(center, d.sources[b])
         for r in range(d.others.shape[1]):

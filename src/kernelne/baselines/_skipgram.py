@@ -1,15 +1,16 @@
-"""The loop of the methods that walk and compare nodes by inner products: skip-gram, and plain factorisation.
+"""The loop of methods that compare the nodes of walks by inner products: skip-gram and factorisation.
 
-It is KernelNE's loop (`training.cpu.loop`) with another pair function. A walk is one mini-batch with its own
+It is KernelNE's loop (`training.cpu.loop`) with another loss. A walk is one mini-batch with its own
 negatives, shared by its pairs. With s = ⟨context, center⟩ and target t, 1 for a pair of the walk and 0 for a
 negative, the loss of a pair and its derivative are
 
     logistic   −t · log σ(s) − (1 − t) · log σ(−s)      σ(s) − t
     squared    (t − s)²                                 2 (s − t)
 
-Unlike a kernel these have no bounded gradient, and all steps of a walk start from the same values: a node met
-m times would go m times too far, and in components of a few nodes the vectors would explode. So a pair counts
-1/√(m m′) where its two nodes are among the walk and its negatives m and m′ times.
+Unlike with kernels the gradient is not bounded, and all steps of a walk start from the same values: the step
+of a node that occurs m times would be m times too long, and in components of a few nodes the vectors would
+explode. Therefore a pair has the weight 1/√(m m′) if its two nodes occur m and m′ times in the walk and its
+negatives.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from kernelne.training.cpu.loop import (
     write_rows,
 )
 from kernelne.training.cpu.scratch import BATCH
-from kernelne.walks.noise import AliasTable
+from kernelne.walks.negatives import AliasTable
 from kernelne.walks.sample import WalkGraph, WalkPlan
 
 LOGISTIC, SQUARED = 0, 1
@@ -46,7 +47,7 @@ _HALF, _ONE, _TWO, _ZERO = np.float32(0.5), np.float32(1.0), np.float32(2.0), np
 
 
 class Walking(NamedTuple):
-    """All that a loop over walks reads: the graph, which walks, which negatives, how long the steps are."""
+    """The input of the loop over walks: graph, parameters of the walks, noise distribution, settings."""
 
     graph: WalkGraph
     plan: WalkPlan
@@ -56,7 +57,7 @@ class Walking(NamedTuple):
 
 @compiled
 def _count_repeats(n_contexts: Any, rows: Any, damping: Any) -> None:
-    """1/√m for every column, of which the first are also those of the positions."""
+    """Compute 1/√m for every column; the first columns are the positions of the walk."""
     for i in range(n_contexts):
         m = 0
         for j in range(n_contexts):
@@ -66,7 +67,7 @@ def _count_repeats(n_contexts: Any, rows: Any, damping: Any) -> None:
 
 @compiled
 def _weigh_logistic(rate: Any, norm: Any, norms: Any, damping: Any, w: Any, targets: Any, out: Any) -> Any:
-    """Turn squared distances from one center into the weights of its gradient; returns the loss."""
+    """Replace squared distances from one center by the weights of its gradient; returns the loss."""
     loss = _ZERO
     for t in range(out.size):
         score = _HALF * (norm + norms[t] - out[t])
@@ -91,13 +92,13 @@ def _weigh_squared(rate: Any, norm: Any, norms: Any, damping: Any, w: Any, targe
 
 @compiled
 def _weigh(length: Any, n_contexts: Any, rate: Any, loss_kind: Any, s: Any) -> Any:
-    """Weights of the gradient, in place of the distances; returns the loss.
+    """Replace the distances by the weights of the gradient; returns the loss.
 
-    `write_rows` adds w · (other − own) for every pair, as kernels of a distance need. Here it is w · other:
-    the decay makes up for the difference.
+    `write_rows` adds w · (other − own) for every pair, which is the gradient of kernels of a distance. Here
+    the gradient is w · other: the decay is changed to make up for the difference.
     """
     columns = s.D.shape[1]
-    damping = s.values[0, :columns]  # no kernel needs the place
+    damping = s.values[0, :columns]  # unused, as there are no kernels
     _count_repeats(n_contexts, s.context_rows, damping)
     loss = 0.0
     for i in range(length):
@@ -118,13 +119,13 @@ def _weigh(length: Any, n_contexts: Any, rate: Any, loss_kind: Any, s: Any) -> A
 
 @compiled
 def _rate_of(walk: Any, step: Any) -> Any:
-    """The learning rate of a walk: a straight line from the first to the last."""
+    """Learning rate of a walk; it changes linearly from the first walk to the last."""
     return np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
 
 
 @compiled
 def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, tables: Any, s: Any) -> Any:
-    """Train on walk b of the batch; returns its loss and how many rows have exploded."""
+    """Train on walk b of the batch; returns its loss and the number of exploded rows."""
     length = s.lengths[b]
     n_contexts = length + step.n_shared
     n_bad = read_rows(b, rate, n_pairs, step, tables, s)
@@ -138,7 +139,7 @@ def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, table
 def train_walks(
     first: Any, last: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any
 ) -> Any:
-    """Train on walks first … last − 1; returns pairs, their loss, and rows seen to have exploded."""
+    """Train on walks first … last − 1; returns pairs, their loss, and the number of exploded rows."""
     step = walking.step
     length_known, n_pairs, n_bad, all_pairs, all_loss = 0, 0, 0, 0, 0.0
     for start in range(first, last, BATCH):
@@ -162,9 +163,10 @@ def train_walks(
 
 
 class InnerProductLoss:
-    """The pair loss of a method that compares nodes by inner products, for the CPU's driver of runs.
+    """The pair loss of a method that compares nodes by inner products, for `training.cpu.backend.run`.
 
-    kind: LOGISTIC or SQUARED. clusters: where vectors gather, if they do.
+    kind: LOGISTIC or SQUARED.
+    clusters: clusters that attract the vectors, or None.
     """
 
     def __init__(self, kind: int, clusters: Clusters | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Gradient steps on pairs that are drawn one by one, in blocks, by threads that write without locks."""
+"""Training on sampled pairs, in blocks, by threads that write without locks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from kernelne.errors import DivergenceError
 from kernelne.progress import Report
-from kernelne.training.course import blocks
 from kernelne.training.cpu.threads import Workers
+from kernelne.training.schedule import blocks
 
-#: What a thread did: pairs, their loss, and rows seen to have exploded.
+#: Results of a thread: number of pairs, their loss, number of exploded rows.
 Totals = tuple[int, float, int]
 
 #: A row with a larger squared norm has exploded.
@@ -21,7 +21,8 @@ def run_blocks(
 ) -> None:
     """Call work(thread, first, last) until the samples 0 … total − 1 are done.
 
-    largest: samples of a block at most. Between blocks progress is reported and divergence noticed.
+    largest: maximum number of samples in a block. After each block progress is reported, and a
+    DivergenceError is raised if training has diverged.
     """
     workers = Workers(n_threads)
     for first, last in blocks(total, largest):

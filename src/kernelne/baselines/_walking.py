@@ -1,4 +1,4 @@
-"""What the baselines that train on random walks share: their parameters and what these need in memory."""
+"""Base class of the baselines that train on random walks: their parameters and their memory."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def check_rates(learning_rate: float, min_learning_rate: float) -> None:
 
 
 def tables_bytes(graph: Graph, dim: int) -> int:
-    """Two tables, and while the noise is prepared three float64 numbers a node."""
+    """Bytes of two tables and, while the noise distribution is built, of three float64 numbers per node."""
     thresholds = 0 if graph.weights is None else 4 * graph.neighbours.size
     return graph.n_nodes * (2 * 4 * dim + 24) + thresholds
 
 
 class WalkBaseline(Baseline):
-    """A baseline with the parameters of the walks, all as in KernelNE; p = q = 1 unless it stores others."""
+    """A baseline with KernelNE's parameters of the walks; p = q = 1 unless a subclass stores others."""
 
     p: float = 1.0
     q: float = 1.0
@@ -47,7 +47,7 @@ class WalkBaseline(Baseline):
         check_rates(self.learning_rate, self.min_learning_rate)
 
     def _config(self, seed: int, l2: float) -> TrainingConfig:
-        """The walks and steps of a run; the kernel in it has no meaning to other losses."""
+        """Return the settings of a run; the kernel in it is ignored by other losses."""
         return TrainingConfig(
             kernels=(("gaussian", 1.0),), learn_coefficients=False, dim=self.dim,
             walks_per_node=self.walks_per_node, walk_length=self.walk_length, window=self.window,
@@ -59,7 +59,7 @@ class WalkBaseline(Baseline):
     def _train(
         self, graph: Graph, seed: int, report: Report, loss: cpu.PairLoss, l2: float = 0.0
     ) -> NDArray[np.float32]:
-        """Train on all walks by the driver of KernelNE's runs; returns the center table."""
+        """Train on all walks with KernelNE's CPU backend; returns the center table."""
         prepared = cpu.prepare(graph, self._config(seed, l2))
         vectors: NDArray[np.float32] = cpu.run(prepared, cpu.start(prepared), None, report, loss).center
         return vectors

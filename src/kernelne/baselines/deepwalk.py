@@ -16,9 +16,9 @@ from kernelne.progress import Progress, Report
 class DeepWalk(WalkBaseline):
     """Perozzi, Al-Rfou and Skiena, "DeepWalk: Online Learning of Social Representations", KDD 2014.
 
-    Every node starts walks; skip-gram learns vectors that tell the nodes near on a walk from random ones. The
-    random ones are negative samples, drawn by visits^0.75; the paper's hierarchical softmax served the same
-    end. Where edges have weights, the walks follow them.
+    Walks start at every node; skip-gram learns vectors that distinguish nodes in the same window of a walk
+    from negatives, which are drawn in proportion to visits^0.75. The paper uses a hierarchical softmax
+    instead of negatives. If edges have weights, steps are drawn by weight.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class DeepWalk(WalkBaseline):
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------

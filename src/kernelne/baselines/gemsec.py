@@ -1,4 +1,4 @@
-"""GEMSEC: skip-gram on random walks, while the vectors gather in clusters."""
+"""GEMSEC: skip-gram on random walks with a clustering of the vectors."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from kernelne.walks.rng import fill_uniform
 class GEMSEC(WalkBaseline):
     """Rozemberczki, Davies, Sarkar and Sutton, "GEMSEC: Graph Embedding with Self Clustering", ASONAM 2019.
 
-    Skip-gram with negative samples, as DeepWalk here, and for every node v met on a walk a cost of being far
-    from the nearest of some cluster centers, which are learned as well: γ · min_c ‖f(v) − μ_c‖. The weight γ
-    rises exponentially from `cluster_weight` to 1.
+    Skip-gram with negatives, as in DeepWalk, plus a loss γ · min_c ‖f(v) − μ_c‖ for every node v of a walk:
+    its distance to the nearest cluster center. The cluster centers are learned as well. The weight γ rises
+    exponentially from `cluster_weight` to 1.
 
     Parameters
     ----------
-    n_clusters: how many cluster centers.
-    cluster_weight: γ at the start, above 0 and at most 1.
+    n_clusters: number of cluster centers.
+    cluster_weight: initial value of γ, above 0 and at most 1.
     dim, walks_per_node, walk_length, window, n_negative, learning_rate, min_learning_rate, shared_negatives,
     n_threads, random_state, progress: as in KernelNE.
 
     Attributes
     ----------
     cluster_centers_: float32 (n_clusters, dim), the μ_c.
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------
@@ -81,14 +81,14 @@ class GEMSEC(WalkBaseline):
     def _check(self) -> None:
         super()._check()
         if self.cluster_weight > 1:
-            raise ParameterError("cluster_weight", self.cluster_weight, "must be at most 1, where it ends")
+            raise ParameterError("cluster_weight", self.cluster_weight, "must be at most 1, its final value")
 
     def memory_bytes(self, graph: Any) -> int:
         return super().memory_bytes(graph) + 4 * self.n_clusters * self.dim
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         clusters = floats(int(self.n_clusters), int(self.dim))
-        fill_uniform(clusters, ~np.uint64(seed), 0.5 / self.dim)  # not the numbers the vectors start from
+        fill_uniform(clusters, ~np.uint64(seed), 0.5 / self.dim)  # a seed other than that of the vectors
         self.cluster_centers_: NDArray[np.float32] = clusters
         loss = InnerProductLoss(LOGISTIC, Clusters(clusters, float(self.cluster_weight)))
         return self._train(graph, seed, report, loss)

@@ -1,4 +1,4 @@
-"""HOPE: the embedding that keeps a graph's Katz proximities."""
+"""HOPE: factorisation of a graph's Katz index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelne.errors import ParameterError
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
 
-#: Paths so long that they weigh less than this are left out.
+#: Powers of the matrix with a weight below this are left out.
 _NEGLIGIBLE = 1e-5
 
 
@@ -24,17 +24,17 @@ class HOPE(Baseline):
 
     M. Ou, P. Cui, J. Pei, Z. Zhang, W. Zhu: "Asymmetric Transitivity Preserving Graph Embedding", KDD 2016.
 
-    The Katz index S = Σ_{t ≥ 1} (βA)ᵗ counts the paths between two nodes, an edge more weighing β. Its
-    largest singular triplets (s, u, v) give each node √s·u as a source and √s·v as a target, half of the
-    columns each. Arcs keep their direction. Nodes without edges get zeros, and so do columns beyond twice the
-    number of nodes.
+    The Katz index S = Σ_{t ≥ 1} (βA)ᵗ counts the paths between two nodes, a path of t edges with weight βᵗ.
+    Its largest singular triplets (s, u, v) give each node the vectors √s·u as a source and √s·v as a target,
+    half of the columns each. Directions of arcs are kept. Nodes without edges have zero vectors, and columns
+    beyond twice the number of nodes are zero.
 
     Parameters
     ----------
-    dim: columns of the embedding.
-    decay: β as a share of 1/‖A‖₂, where the sum over paths would stop to converge; above 0 and below 1.
-    normalise: scale every row to length 1. The paper does not: there a row's length follows the node's
-        degree, and is so small that a regularised classifier sees next to nothing. False leaves it so.
+    dim: number of columns of the embedding.
+    decay: β as a share of 1/‖A‖₂, from which on the sum over paths does not converge; above 0 and below 1.
+    normalise: if True, scale every row to length 1. The paper does not: there the length of a row depends on
+        the node's degree, and is so small that a regularised classifier learns almost nothing from it.
     n_threads, random_state, progress: as in KernelNE.
 
     Examples
@@ -69,7 +69,7 @@ class HOPE(Baseline):
 
     def _check(self) -> None:
         if self.decay >= 1:
-            raise ParameterError("decay", self.decay, "must be below 1, or the sum over paths has no end")
+            raise ParameterError("decay", self.decay, "must be below 1, or the sum over paths diverges")
 
     def memory_bytes(self, graph: Any) -> int:
         # Bases of a few blocks, their products and decomposition, in float32; the matrix and its transpose.
@@ -94,7 +94,7 @@ class HOPE(Baseline):
 
 @dataclass(frozen=True)
 class Katz:
-    """Σ_{t = 1}^{terms} Bᵗ as an operator, B and its transpose sparse: never written out, only multiplied."""
+    """Σ_{t = 1}^{terms} Bᵗ as an operator that only computes products; B and its transpose are sparse."""
 
     matrix: Any
     transposed: Any

@@ -1,4 +1,4 @@
-"""LINE: vectors whose inner products tell edges, and the neighbours of nodes, from random pairs."""
+"""LINE: vectors whose inner products distinguish edges, and neighbours of nodes, from random pairs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from kernelne.baselines._walking import check_rates, tables_bytes
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.progress import Progress, Report
-from kernelne.training.course import NOISE_POWER
 from kernelne.training.cpu.loop import FAST
-from kernelne.walks.noise import AliasTable, alias_table, draw_alias
+from kernelne.training.schedule import NOISE_POWER
+from kernelne.walks.negatives import AliasTable, alias_table, draw_alias
 from kernelne.walks.rng import NOISE, STEP, below, draw, fill_uniform, stream_key
 
 ORDERS = ("first", "second", "both")
 
 
 class Edges(NamedTuple):
-    """What edges are drawn from: every entry of the adjacency, by weight."""
+    """The distributions of the samples: entries of the adjacency matrix by weight, and negatives."""
 
     sources: NDArray[Any]
     targets: NDArray[Any]
-    by_weight: AliasTable  # empty when the graph has no weights
+    by_weight: AliasTable  # empty if the graph has no weights
     noise: AliasTable
     seed: np.uint64
 
@@ -41,7 +41,7 @@ class Schedule(NamedTuple):
 
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_edges(first: Any, last: Any, edges: Any, schedule: Any, center: Any, context: Any, d: Any) -> Any:
-    """Train on samples first … last − 1; returns their number, loss, and rows seen to have exploded."""
+    """Train on samples first … last − 1; returns their number, their loss and the number of exploded rows."""
     all_loss, n_bad = 0.0, 0
     for start in range(first, last, BATCH):
         size = min(BATCH, last - start)
@@ -65,20 +65,21 @@ def train_edges(first: Any, last: Any, edges: Any, schedule: Any, center: Any, c
 class LINE(Baseline):
     """Tang, Qu, Wang, Zhang, Yan and Mei, "LINE: Large-scale Information Network Embedding", WWW 2015.
 
-    First order: σ(⟨u, v⟩) is the chance of an edge. Second order: nodes with the same neighbours are alike,
-    by vectors of their own that neighbours have. Edges are drawn by weight, negatives by degree^0.75. "both"
-    puts the two side by side, half of the columns each, rows scaled to length 1 as the authors do.
+    First order: σ(⟨u, v⟩) is the probability of an edge. Second order: nodes with the same neighbours have
+    similar vectors; neighbours have a table of their own, the contexts. Edges are sampled by weight,
+    negatives in proportion to degree^0.75. "both" concatenates the two, half of the columns each, with rows
+    scaled to length 1 as in the authors' code.
 
     Parameters
     ----------
     order: "first", "second" or "both".
-    samples_per_node: edges drawn for each order, in multiples of the number of nodes.
+    samples_per_node: number of edges sampled for each order, in multiples of the number of nodes.
     dim, n_negative, learning_rate, min_learning_rate, n_threads, random_state: as in KernelNE.
     progress: as in KernelNE, with samples in place of walks.
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------
@@ -119,11 +120,11 @@ class LINE(Baseline):
         if self.order not in ORDERS:
             raise ParameterError("order", self.order, f"must be one of {', '.join(ORDERS)}")
         if self.order == "both" and self.dim < 2:
-            raise ParameterError("dim", self.dim, "must be at least 2 for order='both': a half for each")
+            raise ParameterError("dim", self.dim, "must be at least 2 with order='both': half for each")
 
     def memory_bytes(self, graph: Any) -> int:
         checked: Graph = as_graph(graph)
-        # The other end of every entry, and an alias table where they have weights.
+        # The source of every entry and, if the graph has weights, an alias table.
         each = 4 if checked.weights is None else 28
         return tables_bytes(checked, self.dim) + each * checked.neighbours.size
 
@@ -137,7 +138,7 @@ class LINE(Baseline):
             def count(done: int, total: int, loss: float, before: int = number * n_samples) -> None:
                 report(before + done, total * len(orders), loss)
 
-            # The two halves must not be trained on the same draws.
+            # The two orders must not be trained on the same samples.
             own_seed = np.uint64(seed) if order == "first" else ~np.uint64(seed)
             parts.append(self._train(graph, columns, order == "first", own_seed, count))
         return parts[0] if len(parts) == 1 else np.hstack([_unit_rows(part) for part in parts])
@@ -145,7 +146,7 @@ class LINE(Baseline):
     def _train(
         self, graph: Graph, dim: int, shared: bool, seed: np.uint64, report: Report
     ) -> NDArray[np.float32]:
-        """The vectors (n, dim) of one order; `shared`: nodes and neighbours have the same vectors."""
+        """Return the vectors (n, dim) of one order; `shared`: centers and contexts share one table."""
         center = np.empty((graph.n_nodes, dim), np.float32)
         fill_uniform(center, seed, 0.5 / dim)
         if not graph.n_edges:
@@ -168,7 +169,7 @@ def _make_edges(graph: Graph, seed: np.uint64) -> Edges:
     sources = np.repeat(np.arange(graph.n_nodes, dtype=graph.neighbours.dtype), graph.degrees)
     weights = None if graph.weights is None else graph.weights.astype(np.float64)
     nothing = AliasTable(np.empty(0, np.uint32), np.empty(0, np.int32))
-    # Both ends count, or the nodes that arcs only reach would never be negatives.
+    # Both ends of an arc count, otherwise nodes without outgoing arcs would never be negatives.
     degrees = sum(np.bincount(ends, weights, graph.n_nodes) for ends in (sources, graph.neighbours))
     return Edges(
         sources,
@@ -180,7 +181,7 @@ def _make_edges(graph: Graph, seed: np.uint64) -> Edges:
 
 
 def _unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows scaled, in place, to length 1, zeros left as they are."""
+    """Scale rows to length 1 in place; zero rows stay zero."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     vectors /= np.where(norms > 0, norms, 1)
     return vectors

@@ -1,4 +1,4 @@
-"""M-NMF: non-negative factorisation that keeps proximities and communities at once."""
+"""M-NMF: non-negative matrix factorisation that preserves proximities and communities."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kernelne.graph import Graph
 from kernelne.graph.ops import as_undirected
 from kernelne.progress import Progress, Report
 
-#: How much second-order proximity counts beside first-order, η.
+#: Weight of the second-order proximity relative to the first-order one, η.
 _SECOND_ORDER = 5.0
-#: The price of communities that are not orthogonal, λ.
+#: Penalty on communities that are not orthogonal, λ.
 _ORTHOGONALITY = 1e9
-#: Denominators are kept from zero.
+#: Lower bound of denominators.
 _TINY = 1e-15
 
 
@@ -30,19 +30,19 @@ class MNMF(Baseline):
     X. Wang, P. Cui, J. Wang, J. Pei, W. Zhu, S. Yang: "Community Preserving Network Embedding", AAAI 2017.
 
     Minimises ‖S − M Uᵀ‖² + α‖H − U Cᵀ‖² − β tr(Hᵀ B H) over non-negative M, U, C, H with Hᵀ H = 1, by the
-    paper's multiplicative steps. S is the adjacency plus 5 times the cosines of its rows, B the modularity
-    matrix, H tells communities; the vectors are U. S is never written out: memory grows with the edges, not
-    with n². Directions are ignored.
+    paper's multiplicative updates. S is the adjacency matrix plus 5 times the cosines of its rows, B the
+    modularity matrix, H contains the communities; the vectors are U. S is never stored: memory grows with
+    the number of edges, not with n². Directions are ignored.
 
     Parameters
     ----------
-    dim: columns of the embedding.
-    n_communities: columns of H; the KernelNE paper takes the best of 5, 15, 20, 25, 50, 75 and 100.
-    alpha: how much the vectors must tell the communities.
-    beta: how much modularity counts.
-    n_iterations: rounds of steps.
-    normalise: scale every row to length 1. The paper does not: how M and U share their scale is then left to
-        chance, and a regularised classifier of U depends on it. False leaves it so.
+    dim: number of columns of the embedding.
+    n_communities: number of columns of H; the KernelNE paper uses the best of 5, 15, 20, 25, 50, 75 and 100.
+    alpha: weight of the term that connects vectors and communities, α.
+    beta: weight of the modularity, β.
+    n_iterations: number of rounds of updates.
+    normalise: if True, scale every row to length 1. The paper does not: the scales of M and U then depend on
+        their random initial values, and with them the result of a regularised classifier on U.
     n_threads, random_state, progress: as in KernelNE.
 
     Examples
@@ -83,7 +83,7 @@ class MNMF(Baseline):
         self.progress = progress
 
     def memory_bytes(self, graph: Any) -> int:
-        # Two tables, a product and a denominator in float32; H and what its step needs in float64.
+        # Two tables, a product and a denominator in float32; H and the arrays of its update in float64.
         tables = 5 * 4 * self.dim + 8 * 8 * self.n_communities
         return int(graph.n_nodes * tables + 30 * graph.neighbours.size)
 
@@ -98,7 +98,7 @@ class MNMF(Baseline):
 
 @dataclass(frozen=True)
 class Proximity:
-    """S = A + η · cosines of the rows of A, as an operator; and A's degrees (n,) float64."""
+    """S = A + η · cosines of the rows of A, as an operator, and the degrees of A (n,) float64."""
 
     adjacency: Any
     unit: Any
@@ -117,7 +117,7 @@ class Proximity:
 
 @dataclass
 class State:
-    """What is learned: M, U float32 (n, dim); H float64 (n, communities); C float64 (communities, dim)."""
+    """The factors: M, U float32 (n, dim); H float64 (n, communities); C float64 (communities, dim)."""
 
     M: NDArray[np.float32]
     U: NDArray[np.float32]
@@ -132,7 +132,7 @@ class State:
 
 
 def step(state: State, proximity: Proximity, alpha: float, beta: float) -> None:
-    """A round of the multiplicative steps, in the paper's order: M, U, C, H."""
+    """One round of the multiplicative updates, in the paper's order: M, U, C, H."""
     M, U, H, C = state.M, state.U, state.H, state.C
     _scale(M, proximity @ U, M @ (U.T @ U))
     pull = np.float32(alpha)
@@ -144,7 +144,7 @@ def step(state: State, proximity: Proximity, alpha: float, beta: float) -> None:
 
 
 def _step_communities(state: State, proximity: Proximity, alpha: float, beta: float) -> NDArray[np.float64]:
-    """The root of a quadratic equation for every entry of H, where the gradient vanishes."""
+    """Update H: each entry solves a quadratic equation, at whose root the gradient vanishes."""
     H, strength = state.H, proximity.degrees
     chance = 2 * beta * np.outer(strength, (strength @ H) / max(strength.sum(), _TINY))
     overlap = H @ (H.T @ H)
@@ -156,7 +156,7 @@ def _step_communities(state: State, proximity: Proximity, alpha: float, beta: fl
 
 @cached()
 def _scale(X, wanted, had):  # type: ignore[no-untyped-def]
-    """X · wanted / had, entry by entry, in place."""
+    """X *= wanted / had, element by element, in place."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             X[i, j] *= wanted[i, j] / max(had[i, j], _TINY)

@@ -1,4 +1,4 @@
-"""NetMF: the matrix that DeepWalk factorises, written down and factorised by singular values."""
+"""NetMF: explicit factorisation, by singular values, of the matrix that DeepWalk factorises implicitly."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from kernelne.graph import Graph
 from kernelne.graph.ops import as_undirected
 from kernelne.progress import Progress, Report
 
-#: Numbers in a block of rows of the matrix while it is computed: 16 MB.
+#: Number of entries in a block of rows of the matrix while it is computed: 16 MB.
 _BLOCK = 2**22
-#: Products with a dense matrix are so much faster that only one with fewer entries is worth making sparse.
+#: Share of non-zero entries below which a block is stored as a sparse matrix; dense products are much faster.
 _SPARSE = 0.1
 #: See `Smoothing`.
 _POWER = 16
 
 
 class NetMF(Baseline):
-    """Node embeddings by factorisation of what skip-gram factorises implicitly.
+    """Node embeddings by factorisation of the matrix that skip-gram factorises implicitly.
 
     J. Qiu, Y. Dong, H. Ma, J. Li, K. Wang, J. Tang: "Network Embedding as Matrix Factorization: Unifying
     DeepWalk, LINE, PTE, and node2vec", WSDM 2018.
 
     M = vol/(b T) · (Σ_{r = 1}^{T} (D⁻¹A)ʳ) D⁻¹ for a window of T and b negatives; log max(M, 1) ≈ U Σ Uᵀ, and
-    the vectors are U √Σ. Directions are ignored. Nodes without edges get zeros, and so do columns beyond the
-    number of nodes. The matrix has n² entries, of which those above zero are kept.
+    the vectors are U √Σ. Directions are ignored. Nodes without edges have zero vectors, and columns beyond
+    the number of nodes are zero. The matrix has n² entries, of which those above zero are stored.
 
     Parameters
     ----------
-    dim: columns of the embedding.
-    window: T.
-    n_negative: b; 1 in the paper.
-    rank: eigenpairs of D^-½ A D^-½ from which the sum is computed, as the paper does for large windows,
-        beside those of eigenvalue 1, one a component, which are known. The paper's rank is 256; fewer smooth
-        more, which helps on small graphs. None sums the powers themselves.
+    dim: number of columns of the embedding.
+    window: window size, T.
+    n_negative: number of negatives, b; 1 in the paper.
+    rank: number of eigenpairs of D^-½ A D^-½ from which the sum is computed, as in the paper for large
+        windows, not counting those of eigenvalue 1, one per component, which are known. The paper uses 256;
+        fewer smooth more, which helps on small graphs. None computes the powers themselves.
     n_threads, random_state, progress: as in KernelNE.
 
     Examples
@@ -85,7 +85,7 @@ class NetMF(Baseline):
 
     def memory_bytes(self, graph: Any) -> int:
         n = graph.n_nodes
-        # The matrix at worst, when no entry is zero; bases of the two factorisations; blocks in the making.
+        # The matrix if no entry is zero; bases of the two factorisations; temporary blocks.
         return int(4 * n * n + 4 * n * 24 * (max(self.dim, self.rank or 0) + 10) + 4 * 4 * _BLOCK)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
@@ -104,13 +104,14 @@ class NetMF(Baseline):
 
 @dataclass(frozen=True)
 class Spread:
-    """What the matrix M is made of.
+    """The parts from which the matrix M is computed.
 
     normalised: N = D^-½ A D^-½, sparse float32; M = (Σ_r Nʳ) · outer outerᵀ.
     outer: float32 (n,), √(vol/(b T d)); zero for nodes without edges.
-    component: int32 (n,), connected component of each node. Entries of M between two of them are zero.
-    inside: float32, one a component: what its eigenvector of eigenvalue 1 adds to M between its nodes.
-    trivial: those eigenvectors, sparse float32 (n, components).
+    component: int32 (n,), connected component of each node. Entries of M between two components are zero.
+    inside: float32 (components,), what the eigenvector of eigenvalue 1 of a component adds to M between its
+        nodes.
+    trivial: these eigenvectors, sparse float32 (n, components).
     """
 
     normalised: Any
@@ -142,7 +143,7 @@ class Spread:
 
 
 def _powers(spread: Spread, window: int) -> Iterator[NDArray[np.float32]]:
-    """Rows of Σ_{r ≤ T} Nʳ less its part of eigenvalue 1, a block at a time."""
+    """Yield blocks of rows of Σ_{r ≤ T} Nʳ without the part of eigenvalue 1."""
     matrix, trivial = spread.normalised, spread.trivial
     for start, stop in _ranges(matrix.shape[0]):
         power = matrix[start:stop].T.toarray()
@@ -154,11 +155,11 @@ def _powers(spread: Spread, window: int) -> Iterator[NDArray[np.float32]]:
 
 
 def _spectrum(spread: Spread, model: NetMF, seed: int) -> Iterator[NDArray[np.float32]]:
-    """The same from the largest eigenvalues below 1; as in the paper, sums below zero are left out."""
+    """As `_powers`, from the largest eigenvalues below 1; as in the paper, negative sums are set to zero."""
     n = len(spread.outer)
     smooth = Smoothing(spread.normalised, spread.trivial, _POWER)
     vectors, smoothed, _ = truncated_svd(smooth, model.rank or n, seed, symmetric=True)
-    # What comes from an eigenvalue below zero has a sum below zero too, and may be lost in rounding besides.
+    # Negative eigenvalues have negative sums, too, and their eigenvectors may be inaccurate due to rounding.
     vectors = vectors[:, smoothed > 0.5**_POWER]
     values = np.einsum("ij,ij->j", vectors, spread.normalised @ vectors, dtype=np.float64)
     sums = sum(values**r for r in range(1, model.window + 1))
@@ -173,7 +174,7 @@ def _ranges(n: int) -> Iterator[tuple[int, int]]:
 
 
 def _logarithm(rows: NDArray[np.float32], first: int, spread: Spread) -> Any:
-    """Rows `first` … of log max(M, 1), sparse where few are not zero; `rows` is overwritten."""
+    """Return rows `first` … of log max(M, 1), sparse if few entries are not zero; `rows` is overwritten."""
     counts = _take_logarithm(rows, first, spread.component, spread.inside, spread.outer)
     if counts.sum() > _SPARSE * rows.size:
         return rows
@@ -184,7 +185,7 @@ def _logarithm(rows: NDArray[np.float32], first: int, spread: Spread) -> Any:
 
 @cached()
 def _take_logarithm(rows, first, component, inside, outer):  # type: ignore[no-untyped-def]
-    """Turn the sums of `_powers` into log max(M, 1), in place; returns how many of each row are not zero."""
+    """Replace the sums of `_powers` by log max(M, 1); returns the number of non-zero entries of each row."""
     counts = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):
         here, home = outer[first + i], component[first + i]
@@ -201,7 +202,7 @@ def _take_logarithm(rows, first, component, inside, outer):  # type: ignore[no-u
 
 @cached()
 def _gather(rows, offsets):  # type: ignore[no-untyped-def]
-    """Columns and values of what is not zero, row after row."""
+    """Return columns and values of the non-zero entries, row by row."""
     columns = np.empty(offsets[-1], np.int32)
     values = np.empty(offsets[-1], np.float32)
     for i in range(len(rows)):
@@ -218,8 +219,8 @@ def _gather(rows, offsets):  # type: ignore[no-untyped-def]
 class Smoothing:
     """((1 + N)/2)^power without its eigenvalues 1, as an operator.
 
-    Eigenvectors are N's, the largest eigenvalues of N first; the power drives these apart, at the price of a
-    few sparse products, and so saves rounds of the factorisation.
+    It has the eigenvectors of N, ordered by the eigenvalues of N. The power increases the ratios of the
+    eigenvalues, at the cost of a few sparse products, and so saves rounds of the factorisation.
     """
 
     normalised: Any

@@ -1,4 +1,4 @@
-"""node2vec: skip-gram on random walks that may turn back, stay near or go on."""
+"""node2vec: skip-gram on second-order random walks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from kernelne.progress import Progress, Report
 class Node2Vec(WalkBaseline):
     """Grover and Leskovec, "node2vec: Scalable Feature Learning for Networks", KDD 2016.
 
-    Skip-gram with negative samples, as DeepWalk here, on walks of second order: a step back to where the walk
-    came from weighs 1/p, one to a neighbour of that node 1, any other 1/q. With p = q = 1 it is DeepWalk.
+    Skip-gram with negatives, as in DeepWalk, on second-order walks: a step back to the previous node has
+    weight 1/p, a step to a neighbour of the previous node 1, any other step 1/q. With p = q = 1 it is
+    DeepWalk.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ class Node2Vec(WalkBaseline):
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""ProNE: a sparse factorisation, then a band-pass filter on the graph's spectrum."""
+"""ProNE: a sparse matrix factorisation followed by a band-pass filter on the graph's spectrum."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kernelne.baselines._linalg import orthonormal
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
 
-#: Noise is drawn in proportion to this power of how often a node is a neighbour.
+#: Exponent of the noise distribution.
 _NOISE_POWER = 0.75
-#: Rounds of the randomised factorisation.
+#: Number of rounds of the randomised factorisation.
 _ROUNDS = 5
 
 
@@ -29,14 +29,14 @@ class ProNE(Baseline):
 
     The matrix log p(v | u) − log p⁻(v), over edges (u, v) only, is factorised by a randomised SVD. The
     vectors are then propagated through the filter exp(−θ/2 ((λ − µ)² − 1)) of the graph's Laplacian, by a
-    Chebyshev expansion, and turned to their main axes. Rows have length 1; those of nodes without edges are
-    zero, and so are columns beyond the number of nodes.
+    Chebyshev expansion, and rotated to their principal axes. Rows have length 1; those of nodes without edges
+    are zero, as are columns beyond the number of nodes.
 
     Parameters
     ----------
-    dim: columns of the embedding.
-    order: terms of the expansion; 1 leaves the factorisation as it is.
-    mu, theta: middle and sharpness of the filter.
+    dim: number of columns of the embedding.
+    order: number of terms of the expansion; 1 disables the filter.
+    mu, theta: center and sharpness of the filter.
     n_threads, random_state, progress: as in KernelNE.
 
     Examples
@@ -72,7 +72,7 @@ class ProNE(Baseline):
         self.progress = progress
 
     def memory_bytes(self, graph: Any) -> int:
-        # Tables in float32, most while the last are decomposed, and copies of the matrix.
+        # Tables in float32, most of them during the last decomposition, and copies of the matrix.
         return int(14 * 4 * graph.n_nodes * self.dim + 40 * graph.neighbours.size)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
@@ -90,14 +90,14 @@ def edge_matrix(adjacency: Any) -> Any:
     """log p(v | u) − log p⁻(v) for every edge (u, v) of the adjacency matrix, float32, sparse."""
     steps = _stochastic(adjacency)
     noise = np.asarray(steps.sum(axis=0), np.float64) ** _NOISE_POWER
-    with np.errstate(divide="ignore"):  # nodes that no edge reaches: no entry asks for them
+    with np.errstate(divide="ignore"):  # for nodes without incoming edges, which no entry uses
         log_noise = np.log(noise / max(noise.sum(), 1e-300))
     values = np.log(steps.data) - log_noise[steps.indices]
     return scipy.sparse.csr_array((values.astype(np.float32), steps.indices, steps.indptr), steps.shape)
 
 
 def _stochastic(adjacency: Any) -> Any:
-    """Rows scaled to sum to 1, empty ones left empty."""
+    """Scale rows to a sum of 1; empty rows stay empty."""
     sums = np.asarray(adjacency.sum(axis=1), np.float64)
     share = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
     data = adjacency.data * np.repeat(share, np.diff(adjacency.indptr))
@@ -107,7 +107,7 @@ def _stochastic(adjacency: Any) -> Any:
 
 
 def _factorise(matrix: Any, k: int, seed: int) -> NDArray[np.float32]:
-    """Left vectors times the roots of their values, (n, k), by the randomised SVD the paper names."""
+    """Left singular vectors times the roots of their values, (n, k), by the paper's randomised SVD."""
     transposed = matrix.T.tocsr()
     n = matrix.shape[0]
     X = np.random.default_rng(seed).standard_normal((n, min(k + 10, n)), np.float32)
@@ -121,7 +121,7 @@ def _factorise(matrix: Any, k: int, seed: int) -> NDArray[np.float32]:
 def propagate(
     adjacency: Any, vectors: NDArray[np.float32], order: int, mu: float, theta: float
 ) -> NDArray[np.float32]:
-    """Vectors (n, k) through the filter, then to the neighbours.
+    """Apply the filter to vectors (n, k), then propagate them to the neighbours.
 
     With M = L − µ, the filter exp(−θ/2 (M² − 1)) is, up to a factor, exp(−θ x) for x = (M² − 2)/2: a sum of
     Chebyshev polynomials Tᵢ(x) whose coefficients are Bessel functions, (−1)ⁱ (2 − [i = 0]) Iᵢ(θ).

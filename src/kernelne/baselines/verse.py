@@ -1,4 +1,4 @@
-"""VERSE: vectors whose inner products tell where a walk with restarts is from where it is not."""
+"""VERSE: vectors whose inner products distinguish the ends of walks with restarts from random nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class Plan(NamedTuple):
-    """Which pairs are drawn, and the steps they are for."""
+    """Parameters of the sampled pairs and of the learning rate."""
 
     seed: np.uint64
     go_on: np.uint64  # α in units of 2⁻³²
@@ -34,10 +34,10 @@ class Plan(NamedTuple):
 
 @compiled
 def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
-    """Where walks from the sources end that go on with probability α at every node: personalised PageRank.
+    """Sample the end nodes of walks from the sources that continue with probability α: personalised PageRank.
 
-    Walks first, first + 1, … take steps in turn, so that their memory accesses overlap. A walk also ends
-    at a node without neighbours.
+    All walks first, first + 1, … take their first step, then their second, …, so that their memory accesses
+    overlap. A walk also ends at a node without neighbours.
     """
     for b in range(size):
         d.others[b, 0] = d.sources[b]
@@ -49,7 +49,7 @@ def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
                 continue
             v = d.others[b, 0]
             bits = draw(stream_key(plan.seed, STEP, first + b), step)
-            # The lower half of the bits is for going on, the upper for the neighbour.
+            # The lower half of the bits decides whether the walk continues, the upper draws the neighbour.
             if graph.offsets[v] == graph.offsets[v + 1] or (bits & _LOW) >= plan.go_on:
                 d.moving[b] = False
                 n_moving -= 1
@@ -60,7 +60,7 @@ def walk_ends(first: Any, size: Any, graph: Any, plan: Any, d: Any) -> None:
 
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_similar(first: Any, last: Any, graph: Any, plan: Any, vectors: Any, d: Any) -> Any:
-    """Train on samples first … last − 1; returns their number, loss, and rows seen to have exploded."""
+    """Train on samples first … last − 1; returns their number, their loss and the number of exploded rows."""
     n, all_loss, n_bad = vectors.shape[0], 0.0, 0
     shift = np.float32(np.log(n))
     for start in range(first, last, BATCH):
@@ -82,20 +82,21 @@ class VERSE(Baseline):
     """Tsitsulin, Mottin, Karras and Müller, "VERSE: Versatile Graph Embeddings from Similarity Measures",
     WWW 2018.
 
-    One table of vectors; σ(⟨u, v⟩ − log n) tells the nodes v that personalised PageRank draws for u, all u
-    equally often, from nodes drawn uniformly. The shift log n is not in the paper's text but needed for its
-    scores: a node with which u has nothing to do has the chance 1/n, not 1/2, when vectors are orthogonal.
+    There is one table of vectors. σ(⟨u, v⟩ − log n) distinguishes nodes v that personalised PageRank draws
+    for u, all u equally often, from nodes drawn uniformly. The shift log n is not in the paper's text but
+    needed for its scores: if the vectors of u and an unrelated node are orthogonal, its probability is then
+    about 1/n instead of 1/2.
 
     Parameters
     ----------
-    alpha: the probability that a walk goes on; below 1.
-    samples_per_node: pairs drawn, in multiples of the number of nodes.
+    alpha: probability that a walk continues; below 1.
+    samples_per_node: number of pairs sampled for each node.
     dim, n_negative, learning_rate, min_learning_rate, n_threads, random_state: as in KernelNE.
     progress: as in KernelNE, with samples in place of walks.
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------

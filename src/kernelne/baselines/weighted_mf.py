@@ -16,21 +16,22 @@ from kernelne.progress import Progress, Report
 class WeightedMF(WalkBaseline):
     """Çelikkanat, Shen and Malliaros, "Multiple Kernel Representation Learning on Networks", TKDE 2022.
 
-    Where that paper starts: nodes near on a walk have the inner product 1, nodes and random others 0,
+    The model from which that paper starts: nodes in the same window have the inner product 1, and a node and
+    a negative have 0,
 
         (1 − ⟨context[u], center[v]⟩)² + Σ_r ⟨context[r], center[v]⟩² + λ/2 (‖context‖² + ‖center‖²),
 
-    which is KernelNE with the inner product in place of a kernel: what the kernel adds is the difference.
+    which is KernelNE with the inner product instead of a kernel: a comparison shows the kernel's effect.
 
     Parameters
     ----------
-    l2: decay of the vectors, λ.
+    l2: weight decay of the vectors, λ.
     dim, walks_per_node, walk_length, window, n_negative, learning_rate, min_learning_rate, shared_negatives,
     n_threads, random_state, progress: as in KernelNE.
 
     Attributes
     ----------
-    embedding_, graph_, seed_, seconds_: as in every baseline. One thread gives the same bits for a seed.
+    embedding_, graph_, seed_, seconds_: as in every baseline. With n_threads=1 results are reproducible.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""The `kernelne` command: options in, functions called, exit codes that scripts can trust.
+"""The `kernelne` command.
 
-0 done · 1 failed after the work had begun · 2 something given was wrong, nothing was done · 130 Ctrl-C
+Exit codes: 0 success, 1 failure after the work had started, 2 invalid arguments or input (nothing was done),
+130 Ctrl-C.
 
-What a command works with is imported when it runs, so that `kernelne --help` is quick.
+A command imports the modules it needs when it runs, so that `kernelne --help` is quick.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ app.add_typer(datasets.app)
 
 _INTERRUPTED = 128 + signal.SIGINT
 
-# Typer brings its own copy of click or needs the package, by version: the class is found either way.
+# Some versions of Typer include click, others depend on it; this finds the class in both cases.
 _UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
@@ -63,7 +64,8 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Node embeddings by kernel factorisation of random walks."""
@@ -78,10 +80,10 @@ def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
 
 
 def _run(args: list[str] | None) -> int:
-    """Run the command; print what went wrong in one line; the exit code."""
+    """Run the command, print an error in one line, and return the exit code."""
     try:
         code = app(args, prog_name="kernelne", standalone_mode=False)
-        if code != _INTERRUPTED:  # Typer turns Ctrl-C into a code, or raises it, by version
+        if code != _INTERRUPTED:  # some versions of Typer return a code for Ctrl-C, others raise
             return code if isinstance(code, int) else 0
     except typer.Exit as exit_:
         return exit_.exit_code
@@ -108,11 +110,11 @@ def _run(args: list[str] | None) -> int:
 
 
 def main(args: list[str] | None = None) -> int:
-    """The console script: the exit code of `args` (default: those of the process)."""
+    """Run the console script with `args` (default: those of the process) and return its exit code."""
     Run.begun = False
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show is no failure
+            stream.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show
     ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = [signal.signal(number, _stop) for number in ending]
     try:

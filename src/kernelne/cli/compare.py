@@ -1,4 +1,4 @@
-"""`kernelne compare`: all methods on one graph."""
+"""`kernelne compare`: compare all methods on one graph."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def compare(
     graph: GraphArgument,
     labels: OwnLabelsOption = None,
     links: Annotated[
-        bool, typer.Option("--links", help="Predict hidden links, even where there are labels.")
+        bool, typer.Option("--links", help="Score by hidden links, even if there are labels.")
     ] = False,
     methods: Annotated[
         str | None,
         typer.Option(
             "--methods",
-            help="Names with commas between, as mkernelne,prone.",
+            help="Methods to run, separated by commas, such as mkernelne,prone.",
             show_default="all",
             autocompletion=completion.methods,
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="Labels: random splits for each share.")
+        int, typer.Option("--repeats", min=1, help="Labels: number of random splits for each training share.")
     ] = 10,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Where to draw the scores: .png or .svg"),
+        typer.Option("--output", "-o", metavar="OUT", help="Picture of the scores to write: .png or .svg."),
     ] = None,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
@@ -59,9 +59,9 @@ def compare(
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """Run all methods on a graph: scores with labels or of hidden links, seconds and memory of each."""
+    """Compare all methods on a graph: scores by labels or by hidden links, seconds and memory."""
     if links and labels is not None:
-        raise ParameterError("--labels", labels, "with --links no labels are used: give one of the two")
+        raise ParameterError("--labels", labels, "labels are not used with --links: give one of the two")
     check_files(output, graph, labels, given["nodes"])
     from kernelne.comparison.compare import METHODS, compare_methods, draw_comparison, find_method
 
@@ -89,7 +89,7 @@ def compare(
     if output is not None and any(result.scores for result in found.results):
         title = f"{Path(graph).name}: {loaded.n_nodes:,} nodes, {loaded.n_edges:,} edges"
         draw_comparison(found, output, title, overwrite)
-        say(f"Drawn to {output}")
+        say(f"Written: {output}")
     if as_json:
         facts = {"nodes": loaded.n_nodes, "edges": loaded.n_edges, "dim": dim, "seed": random_state}
         print_json(facts | found.to_dict())
@@ -104,7 +104,7 @@ def compare(
 
 
 def _check_plot(output: Path, overwrite: bool) -> None:
-    """Raise before the work what would make the plot impossible after it."""
+    """Raise an error before the methods run if the plot could not be written."""
     from kernelne.io.files import check_output
     from kernelne.view.figures import new_figure
 
@@ -115,7 +115,7 @@ def _check_plot(output: Path, overwrite: bool) -> None:
 
 
 def _say_row(result: MethodResult) -> None:
-    """What is known of a method, as it finishes."""
+    """Print the result of a method that has finished."""
     for warning in result.warnings:
         say(f"warning: {result.method}: {warning}")
     if result.error:

@@ -1,7 +1,7 @@
-"""What the shell offers at Tab: names that options and arguments take.
+"""Shell completion of the values of options and arguments.
 
-A shell waits for each answer, and to import what knows these names takes a second: they stand here once more,
-and a test compares.
+The names are copied here because importing the modules that define them takes a second, for which the shell
+would wait. A test compares the copies with the originals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BACKENDS = ("cpu", "gpu")
 
 
 def one_of(*names: str) -> Completion:
-    """Those of the names that go on as what was typed."""
+    """Return a function that completes to these names."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
@@ -39,9 +39,9 @@ def one_of(*names: str) -> Completion:
 
 
 def graph_or_labels(incomplete: str) -> list[str]:
-    """Datasets that may be meant and, beside them, files; where no dataset is, the shell offers the files.
+    """Complete to datasets and files; if no dataset matches, the shell completes files by itself.
 
-    Files with blanks or other marks in their names are left to it too, as it knows how to quote them.
+    Files whose names need quoting are also left to the shell.
     """
     datasets = one_of(*DATASETS)(incomplete)
     try:
@@ -54,7 +54,7 @@ def graph_or_labels(incomplete: str) -> list[str]:
 
 
 def methods(incomplete: str) -> list[str]:
-    """Names with commas between, none of them twice."""
+    """Complete a list of methods separated by commas, each at most once."""
     given, comma, last = incomplete.rpartition(",")
     rest = [name for name in METHODS if name not in given.split(",")]
     return [given + comma + name for name in one_of(*rest)(last)]

@@ -1,4 +1,4 @@
-"""`kernelne convert`: graphs and embeddings from one format to another."""
+"""`kernelne convert`: convert graphs and embeddings between file formats."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ def convert(
         str,
         typer.Argument(
             metavar="IN",
-            help="A graph, as other commands take it (- is standard input), or an embedding.",
+            help="Graph to read (a file, - for standard input, or the name of a dataset), or embedding file.",
             show_default=False,
             autocompletion=completion.graph_or_labels,
         ),
     ],
     output: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help="File to write; its suffix is its format.", show_default=False),
+        typer.Argument(metavar="OUT", help="File to write; the suffix sets the format.", show_default=False),
     ],
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Write even what OUT cannot hold all of: the rest is lost.")
+        bool, typer.Option("--lossy", help="Write OUT even if its format cannot hold everything.")
     ] = False,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
     **given: Any,
 ) -> None:
-    """Convert a graph, or an embedding, from one file format to another."""
+    """Convert a graph or an embedding from one file format to another."""
     from kernelne.io.files import check_output
 
     check_files(output, source, given["nodes"])
     if _is_embedding(source, output):
         _convert_embedding(Path(source), output, lossy, overwrite, given)
     else:
-        from kernelne.io.graphs.files import check_lossless, write_graph
+        from kernelne.io.graphs.read_write import check_lossless, write_graph
         from kernelne.io.graphs.registry import find_format
 
         find_format(output)
@@ -56,7 +56,7 @@ def convert(
         with working():
             write_graph(graph, output, overwrite=overwrite, lossy=lossy)
         if graph.directed and not find_format(output)[0].tells_direction and not quiet:
-            say("note: the file does not tell that its edges are directed: read it with --directed")
+            say("note: the format does not store the direction of edges: read the file with --directed")
     if not quiet:
         print(output)
 
@@ -69,7 +69,7 @@ def _convert_embedding(
 
     for name, value in given.items():
         if value != default_of(READING[name]):
-            remedy = f"says how to read a graph, and {source} is an embedding"
+            remedy = f"is an option for reading a graph, and {source} is an embedding"
             raise ParameterError("--" + name.replace("_", "-"), value, remedy)
     check_save(output, overwrite)
     embedding = Embedding.load(source)
@@ -84,7 +84,7 @@ def _convert_embedding(
 
 
 def _is_embedding(source: str, output: Path) -> bool:
-    """Whether IN and OUT are embeddings: a suffix that only one kind has tells, else what IN starts with."""
+    """Whether IN and OUT are embeddings, by their suffixes or, if these are ambiguous, by the start of IN."""
     if source == STANDARD_INPUT or is_dataset(source):
         return False
     kinds = [_kinds(Path(source)), _kinds(output)]
@@ -101,14 +101,14 @@ def _is_embedding(source: str, output: Path) -> bool:
         try:
             with open(source, "rb") as file:
                 return {"id", "vector"} <= set(pq.read_schema(file).names)
-        except (OSError, *DAMAGE):  # told by who reads it
+        except (OSError, *DAMAGE):  # reported when the file is read
             return False
     with open(source, "rb") as file:
         return suffix == ".csv" and file.read(8).removeprefix(b"\xef\xbb\xbf").startswith(b"id,0")
 
 
 def _kinds(path: Path) -> set[str]:
-    """What a file may be by its suffix."""
+    """Return the kinds of file, graph or embedding, that have this suffix."""
     from kernelne.errors import FileFormatError
     from kernelne.io.embeddings.registry import FORMATS as EMBEDDING_FORMATS
     from kernelne.io.graphs.registry import find_format

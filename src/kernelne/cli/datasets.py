@@ -1,4 +1,4 @@
-"""`kernelne datasets`: graphs that go by name."""
+"""`kernelne datasets`: graphs available by name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from kernelne.cli import completion
 from kernelne.cli.options import JsonOption
 from kernelne.cli.output import begin, print_json, print_table, say, working
 
-app = typer.Typer(name="datasets", help="Graphs that go by name.", no_args_is_help=True)
+app = typer.Typer(
+    name="datasets", help="List, locate and download graphs that are available by name.", no_args_is_help=True
+)
 
 NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="Of a dataset.",
+        help="Name of the dataset.",
         show_default=False,
         autocompletion=completion.one_of(*completion.DATASETS),
     ),
@@ -27,7 +29,7 @@ NameArgument = Annotated[
 
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
-    """All names: wherever a command takes a GRAPH, one of them will do."""
+    """List the datasets. Their names can be given as GRAPH to all commands."""
     from kernelne.datasets import list_datasets
 
     found = list_datasets()
@@ -51,7 +53,7 @@ def list_(as_json: JsonOption = False) -> None:
 
 @app.command()
 def path(name: NameArgument) -> None:
-    """Print where the edges of a dataset are."""
+    """Print the path of the edges of a dataset."""
     from kernelne.datasets import dataset_path
 
     print(dataset_path(name))
@@ -61,10 +63,10 @@ def path(name: NameArgument) -> None:
 def fetch(
     name: NameArgument,
     source: Annotated[
-        Path | None, typer.Option("--source", help="The original file, if you have it already.")
+        Path | None, typer.Option("--source", help="The original file, used instead of a download.")
     ] = None,
 ) -> None:
-    """Fetch a dataset into the cache unless it is there, and print where its edges are."""
+    """Download a dataset into the cache unless it is there, and print the path of its edges."""
     from kernelne.datasets import fetch_dataset, list_datasets
     from kernelne.io.files import check_input
 

@@ -1,4 +1,4 @@
-"""`kernelne demo`."""
+"""`kernelne demo`: embed, score and draw an example graph."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from kernelne.cli.output import begin
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files go.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder to write the files to.")
     ] = Path("demo"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of an earlier demo.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the files of an earlier demo.")
+    ] = False,
 ) -> None:
-    """Embed a real graph that comes along (1,797 handwritten digits), score it and draw it."""
-    from kernelne.cli.demo_script import run_demo
+    """Embed, score and draw an example graph (1,797 handwritten digits from scikit-learn)."""
+    from kernelne.cli.run_demo import run_demo
 
     run_demo(output, overwrite, begin=begin)

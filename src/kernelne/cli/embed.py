@@ -1,4 +1,4 @@
-"""`kernelne embed` and `kernelne info`."""
+"""`kernelne embed` and `kernelne info`: embed a graph, and describe it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def embed(
             "--output",
             "-o",
             metavar="OUT",
-            help="Where to write: .safetensors (everything) .npz .parquet .npy .csv .emb .txt",
+            help="File to write; the suffix sets the format: .safetensors or .npz (both keep everything), "
+            ".parquet, .npy, .csv, .emb or .txt.",
             show_default=False,
         ),
     ],
@@ -64,7 +65,7 @@ def embed(
 
 
 def _chosen(choice: dict[str, Any]) -> str:
-    """What was chosen, in one line."""
+    """Return the chosen parameters in one line."""
     kernels = ",".join(f"{name}:{sigma:g}" for name, sigma in choice.get("kernels", ()))
     rest = (f"{name} {value}" for name, value in choice.items() if name != "kernels")
     return ", ".join(filter(None, [kernels, *rest]))
@@ -74,7 +75,7 @@ def _chosen(choice: dict[str, Any]) -> str:
     READING, {name: MODEL[name] for name in ("model", "dim", "walks_per_node", "walk_length", "n_threads")}
 )
 def info(graph: GraphArgument, as_json: JsonOption = False, **given: Any) -> None:
-    """Say what a graph is like, and the memory and time that embedding it would take."""
+    """Print the statistics of a graph, and the memory and time needed to embed it."""
     from kernelne.training.summary import summarise
 
     estimator = given_estimator(given)

@@ -1,4 +1,4 @@
-"""`kernelne classify` and `kernelne cluster`: what vectors tell of labels and communities."""
+"""`kernelne classify` and `kernelne cluster`: score vectors by labels and communities."""
 
 from __future__ import annotations
 
@@ -47,18 +47,20 @@ def classify(
         str | None,
         typer.Option(
             "--train-sizes",
-            help="Shares of the labelled nodes to train on, in percent.",
-            show_default=f"of {_SHARES} those that leave a node to train on",
+            help="Shares of the labelled nodes to train on, in percent, separated by commas.",
+            show_default=f"{_SHARES}, without those below one node",
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Random splits for each share.")] = 10,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Number of random splits for each share.")
+    ] = 10,
     random_state: SeedOption = 0,
     skip_unknown: SkipOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """Score vectors by how well a logistic regression tells the labels of nodes from them."""
+    """Score an embedding by how well a logistic regression predicts the labels of nodes from the vectors."""
     import numpy as np
 
     from kernelne.embedding import Embedding
@@ -86,7 +88,7 @@ def classify(
     settings: dict[str, Any] = {"train_sizes": shares, "n_repeats": repeats, "random_state": random_state}
     with working(), counted("scoring", "splits", quiet) as report:
         scores = classify_nodes(loaded.vectors[rows], truth, **settings, progress=report)
-    # Without vectors the same classifier can only learn which labels are frequent.
+    # Without vectors the classifier can only predict the most frequent labels.
     majority = classify_nodes(np.zeros((len(rows), 1)), truth, **settings)
     columns = {
         "micro_f1": scores.micro_f1,
@@ -111,7 +113,9 @@ def _parse_shares(text: str) -> list[float]:
     except ValueError:
         percent = []
     if not percent or not all(0 < share < 100 for share in percent):
-        raise ParameterError("--train-sizes", text, "write percents above 0 and below 100, as 1,10,50")
+        raise ParameterError(
+            "--train-sizes", text, "must be percentages above 0 and below 100, such as 1,10,50"
+        )
     return [share / 100 for share in percent]
 
 
@@ -121,7 +125,10 @@ def cluster(
     n_clusters: Annotated[
         int | None,
         typer.Option(
-            "--n-clusters", min=1, help="Clusters.", show_default="as many as there are labels or communities"
+            "--n-clusters",
+            min=1,
+            help="Number of clusters.",
+            show_default="the number of labels or communities",
         ),
     ] = None,
     labels: Annotated[
@@ -129,7 +136,7 @@ def cluster(
         typer.Option(
             "--labels",
             metavar="LABELS",
-            help=f"Compare with these. {LABELS_HELP}",
+            help=f"Labels to compare the clusters with. {LABELS_HELP}",
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
@@ -138,13 +145,18 @@ def cluster(
         typer.Option(
             "--graph",
             metavar="GRAPH",
-            help="Compare with its communities (Louvain); a file or a dataset.",
+            help="Graph whose Louvain communities the clusters are compared with; a file or a dataset.",
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Where to write node and cluster: .csv"),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="File to write with a node id and its cluster on each line: .csv.",
+        ),
     ] = None,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
@@ -153,14 +165,14 @@ def cluster(
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """Cluster nodes by their vectors (k-means); compare with labels, or with the graph's communities."""
+    """Cluster the nodes by k-means, and compare the clusters with labels or with the graph's communities."""
     from kernelne.embedding import Embedding
     from kernelne.evaluation.clustering import cluster_nodes
     from kernelne.io.files import check_output
     from kernelne.io.labels import Labels
 
     if n_clusters is None and labels is None and graph is None:
-        raise InputError("how many clusters? give --n-clusters, or --labels or --graph to take it from")
+        raise InputError("the number of clusters is missing: give --n-clusters, --labels or --graph")
     check_files(output, embedding, labels, graph, given["nodes"])
     if output is not None:
         if output.suffix.lower() != ".csv":
@@ -174,9 +186,7 @@ def cluster(
         check_same_nodes(loaded, network, embedding, graph)
         nodes = network.nodes
         if _was_another(loaded, network):
-            say(
-                f"warning: {embedding} was made of another graph with these nodes, or of it before it changed"
-            )
+            say(f"warning: {embedding} was made of another graph with these nodes, or before it changed")
     if labels is not None:
         rows, codes = matched_labels(labels, given, "single_for", nodes, skip_unknown)
         classes = Labels.from_values(nodes[rows], codes)
@@ -207,13 +217,13 @@ def cluster(
 
 
 def _was_another(embedding: Embedding, graph: Graph) -> bool:
-    """Whether the embedding says that it was made of another graph than this."""
+    """Whether the provenance of the embedding names another graph than this one."""
     source = embedding.provenance.get("graph")
     return isinstance(source, dict) and source.get("fingerprint") not in (None, graph.fingerprint)
 
 
 def _write_clusters(path: Path, nodes: NDArray[Any], clusters: NDArray[np.int64], overwrite: bool) -> None:
-    """Lines of `id,cluster` under a header; strings in quotes."""
+    """Write a line `id,cluster` for each node below a header; strings are quoted."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
 

@@ -1,4 +1,4 @@
-"""`kernelne explore`: a page to look at an embedding with."""
+"""`kernelne explore`: write an interactive page that shows an embedding."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def explore(
         typer.Option(
             "--graph",
             metavar="GRAPH",
-            help="Show its links, communities and degrees; a file or a dataset.",
+            help="Graph whose links, communities and degrees are shown; a file or a dataset.",
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
@@ -42,15 +42,15 @@ def explore(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="The page: .html", show_default="EMBEDDING's name, .html"
+            "--output", "-o", metavar="OUT", help="Page to write: .html.", show_default="EMBEDDING with .html"
         ),
     ] = None,
     layout: Annotated[
         str,
         typer.Option(
             "--layout",
-            help=r"pca, tsne or umap (needs kernelne\[explore]); auto is t-SNE up to 10,000 nodes, PCA "
-            "beyond, and the vectors themselves if they have two columns.",
+            help=r"Layout: pca, tsne, umap (needs kernelne\[explore]) or auto: tsne up to 10,000 nodes, pca "
+            "beyond; vectors of two columns are shown as they are.",
             autocompletion=completion.one_of(*completion.LAYOUTS),
         ),
     ] = "auto",
@@ -59,14 +59,14 @@ def explore(
         typer.Option(
             "--n-nearest",
             min=0,
-            help="Nearest nodes that each node lists.",
-            show_default="10 up to 100,000 nodes, none beyond",
+            help="Number of nearest nodes listed for each node.",
+            show_default="10 up to 100,000 nodes, 0 beyond",
         ),
     ] = None,
     open_page: Annotated[
         bool | None,
         typer.Option(
-            "--open/--no-open", help="Open it in the browser.", show_default="if this is a terminal"
+            "--open/--no-open", help="Open the page in a browser.", show_default="open in a terminal"
         ),
     ] = None,
     overwrite: OverwriteOption = False,
@@ -75,7 +75,7 @@ def explore(
     quiet: QuietOption = False,
     **given: Any,
 ) -> None:
-    """Write a page to look at the nodes with: a map to search, filter, select and export from."""
+    """Write an HTML page with a map of the nodes to search, filter, select and export."""
     from kernelne.embedding import Embedding
     from kernelne.io.files import check_output
     from kernelne.view.explorer.facts import Shown

@@ -1,4 +1,4 @@
-"""What arguments and shared options ask for: the estimator, a graph, labels, a node."""
+"""Estimators, graphs, labels and nodes made from arguments and shared options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernelne.cli.options import LABELS, READING, Options, default_of
 from kernelne.cli.output import begin, say
 from kernelne.errors import InputError, KernelneError, ParameterError, UnknownNodeError
 
-#: In place of the name of a file.
+#: The name that stands for standard input.
 STANDARD_INPUT = "-"
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def given_estimator(given: dict[str, Any]) -> Any:
-    """The model asked for, with the parameters that were given."""
+    """Return the estimator with the parameters that were given."""
     from kernelne.estimators import KernelNE, MKernelNE
 
     models = {"mkernelne": MKernelNE, "kernelne": KernelNE}
     model = given["model"] or "mkernelne"
     if model not in models:
-        raise ParameterError("--model", model, f"known are {', '.join(models)}")
+        raise ParameterError("--model", model, f"must be one of {', '.join(models)}")
     estimator = models[model]()
     known = estimator.get_params()
     own = {name for cls in models.values() for name in cls().get_params()}
@@ -44,7 +44,7 @@ def given_estimator(given: dict[str, Any]) -> Any:
         if name not in known:
             other = next(m for m in models if m != model)
             option = "--" + name.replace("_", "-")
-            raise ParameterError(option, chosen[name], f"belongs to --model {other}, not to {model}")
+            raise ParameterError(option, chosen[name], f"is an option of --model {other}, not of {model}")
     if chosen.get("kernels", "auto") != "auto":
         chosen["kernels"] = _parse_kernels(chosen["kernels"])
     if "norm" in chosen:
@@ -53,13 +53,13 @@ def given_estimator(given: dict[str, Any]) -> Any:
 
 
 def _parse_norm(text: str) -> float | str:
-    """A number, or the word that leaves the vectors as trained."""
-    from kernelne.model.vectors import AS_TRAINED
+    """Parse a number, or the word that leaves the vectors as trained."""
+    from kernelne.model.combine_tables import AS_TRAINED
 
     try:
         return text if text == AS_TRAINED else float(text)
     except ValueError:
-        raise ParameterError("--norm", text, f"write a positive number, or {AS_TRAINED}") from None
+        raise ParameterError("--norm", text, f"must be a positive number or {AS_TRAINED}") from None
 
 
 def _parse_kernels(text: str) -> list[tuple[str, float]]:
@@ -71,17 +71,17 @@ def _parse_kernels(text: str) -> list[tuple[str, float]]:
             pairs.append((name, float(sigma)))
         except ValueError:
             raise ParameterError(
-                "--kernels", text, "write auto, or NAME:SIGMA,NAME:SIGMA as gaussian:1,schoenberg:2"
+                "--kernels", text, "must be auto or NAME:SIGMA,NAME:SIGMA,… such as gaussian:1,schoenberg:2"
             ) from None
     return pairs
 
 
 def is_dataset(text: str) -> bool:
-    """Whether a name stands for a dataset: there is no file called so, and it has no suffix and no folder."""
+    """Whether this names a dataset: there is no such file, and the name has no suffix and no folder."""
     if text == STANDARD_INPUT:
         return False
     base = text.partition(":")[0]
-    if os.path.isdir(text):  # no file to read: it may well be called as the dataset whose results are in it
+    if os.path.isdir(text):  # cannot be read; may hold the results of the dataset of that name
         from kernelne.datasets import list_datasets
 
         return any(known.name == base for known in list_datasets())
@@ -89,7 +89,7 @@ def is_dataset(text: str) -> bool:
 
 
 def given_dataset(name: str, self_loops: bool = True) -> Dataset:
-    """A dataset, fetched if need be."""
+    """Load a dataset, downloading it if necessary."""
     from kernelne.datasets import list_datasets, load_dataset
 
     fetching = any(known.name == name and known.where == "to fetch" for known in list_datasets())
@@ -106,7 +106,7 @@ def given_dataset(name: str, self_loops: bool = True) -> Dataset:
 
 
 def check_files(output: Path | None, *paths: Any) -> None:
-    """Raise if a file to read is not there or cannot be opened, or is the one to write."""
+    """Raise an error if an input file is missing, cannot be opened, or is also the output."""
     from kernelne.io.files import check_input
 
     for path in paths:
@@ -117,8 +117,8 @@ def check_files(output: Path | None, *paths: Any) -> None:
 
 
 def given_graph(graph: str, given: dict[str, Any]) -> Graph:
-    """The graph of the argument GRAPH, read as the options say."""
-    from kernelne.io.graphs.files import read_graph
+    """Read the graph of the argument GRAPH with the given options."""
+    from kernelne.io.graphs.read_write import read_graph
 
     options = {name: given[name] for name in READING}
     if graph == STANDARD_INPUT:
@@ -131,23 +131,23 @@ def given_graph(graph: str, given: dict[str, Any]) -> Graph:
 
 
 def _read_standard_input(options: dict[str, Any]) -> Graph:
-    """The graph that comes from standard input, edges in lines unless `--format` says otherwise.
+    """Read a graph from standard input: an edge list unless `--format` names another format.
 
-    Kept in a file meanwhile, because edge lists are read more than once.
+    The input is copied to a temporary file, because edge lists are read more than once.
     """
-    from kernelne.io.files import compression_by_content
-    from kernelne.io.graphs.files import read_graph
+    from kernelne.io.files import compression_suffix
+    from kernelne.io.graphs.read_write import read_graph
 
     if sys.stdin is None:
-        raise InputError("standard input is closed: give the name of a file")
+        raise InputError("standard input is closed: give a file")
     if sys.stdin.isatty():
-        say("reading edges from standard input; Ctrl-D ends them")
+        say("reading edges from standard input; end with Ctrl-D")
     with TemporaryDirectory(prefix="kernelne-") as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default", UserWarning)
         path = os.path.join(folder, "input")
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        suffix = compression_by_content(path)
+        suffix = compression_suffix(path)
         os.rename(path, path + suffix)
         try:
             return read_graph(path + suffix, **options | {"format": options["format"] or "edges"})
@@ -162,18 +162,18 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
 
 
 def _refuse_reading(group: Options, options: dict[str, Any], dataset: str) -> None:
-    """Raise if an option is given that says how to read a file."""
+    """Raise an error if an option for reading a file is given together with a dataset."""
     for name, value in options.items():
         if value != default_of(group[name]):
             raise ParameterError(
                 "--" + name.replace("_", "-"),
                 value,
-                f"says how to read a file, and {dataset} is the name of a dataset",
+                f"is an option for reading a file, and {dataset} is the name of a dataset",
             )
 
 
 def given_labels(labels: str, given: dict[str, Any]) -> Labels:
-    """The labels of a file, read as the options say, or of a dataset."""
+    """Return the labels of a dataset, or those of a file read with the given options."""
     from kernelne.io.labels import read_labels
 
     if not is_dataset(labels):
@@ -184,14 +184,14 @@ def given_labels(labels: str, given: dict[str, Any]) -> Labels:
     _refuse_reading(LABELS, {name: given[name] for name in LABELS}, labels)
     found = given_dataset(labels).labels
     if found is None:
-        raise InputError(f"{labels}: this dataset has no labels; give a file")
+        raise InputError(f"{labels}: this dataset has no labels; give a file with labels")
     return found
 
 
 def matched_labels(
     labels: str, given: dict[str, Any], how: str, nodes: NDArray[Any], skip_unknown: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Rows of the nodes that have labels, at least one, and what the method `how` of Labels says of them."""
+    """Return the rows of the labelled nodes, at least one, and their labels by the method `how` of Labels."""
     found = given_labels(labels, given)
     try:
         rows, truth = getattr(found, how)(nodes, unknown="skip" if skip_unknown else "error")
@@ -209,7 +209,7 @@ def matched_labels(
 def own_labels(
     graph: str, labels: str | None, given: dict[str, Any], loaded: Graph, skip_unknown: bool
 ) -> Labels | None:
-    """The labels that were given, else those of the dataset that the graph is, if any."""
+    """Return the given labels, else those of the graph if it is a dataset with labels, else None."""
     from kernelne.io.labels import Labels
 
     if labels is None:
@@ -219,7 +219,7 @@ def own_labels(
 
 
 def check_same_nodes(embedding: Embedding, graph: Graph, vectors: Path, edges: str) -> None:
-    """Raise unless the embedding of the file `vectors` and the graph of `edges` have the same nodes."""
+    """Raise an error unless the embedding in `vectors` and the graph in `edges` have the same nodes."""
     import numpy as np
 
     refusal = f"{vectors} is not an embedding of {edges}"
@@ -232,21 +232,21 @@ def check_same_nodes(embedding: Embedding, graph: Graph, vectors: Path, edges: s
         extra = np.delete(embedding.nodes, rows).tolist()
         raise InputError(
             f"{refusal}: {len(extra):,} of {len(embedding):,} nodes of the embedding are not in the graph, "
-            f"such as {extra[0]!r}; --nodes brings in nodes without edges"
+            f"such as {extra[0]!r}; --nodes adds nodes without edges"
         )
 
 
 def given_node(text: str, nodes: NDArray[Any]) -> Any:
-    """A node id as it is among `nodes`: an integer where those are."""
+    """Return a node id of the type of `nodes`: an integer if those are integers."""
     if nodes.dtype != object and text.isascii():
         with suppress(ValueError):
             number = int(text)
-            return number if str(number) == text else text  # 007 is no 7
+            return number if str(number) == text else text  # 007 is not 7
     return text
 
 
 def told(graph: Graph) -> str:
-    """What was read, in a line that shows a header or a separator gone wrong."""
+    """Describe the graph in one line, with an edge that shows a misread header or separator."""
     row = int((graph.degrees > 0).argmax())
     first = ""
     if graph.neighbours.size:

@@ -1,4 +1,4 @@
-"""`kernelne links` and `kernelne recommend`: predicting links."""
+"""`kernelne links` and `kernelne recommend`: predict links."""
 
 from __future__ import annotations
 
@@ -38,22 +38,25 @@ _NAMES = {
 def links(
     graph: GraphArgument,
     test_share: Annotated[
-        float, typer.Option("--test-share", help="Share of the edges to hide and to predict.")
+        float, typer.Option("--test-share", help="Share of the edges to hide and predict, between 0 and 1.")
     ] = 0.5,
     non_edges: Annotated[
         str,
         typer.Option(
             "--non-edges",
-            help="Pairs to tell from links: uniform, or degree: as linked as those.",
+            help="How pairs without an edge are drawn: uniform, or degree (ends with the degrees of edges).",
             autocompletion=completion.one_of(*completion.NON_EDGES),
         ),
     ] = "uniform",
-    splits: Annotated[int, typer.Option("--splits", min=1, help="How often to hide and to embed anew.")] = 1,
+    splits: Annotated[
+        int,
+        typer.Option("--splits", min=1, help="Number of splits; each hides other edges and embeds the rest."),
+    ] = 1,
     operator: Annotated[
         str,
         typer.Option(
             "--operator",
-            help="Features of a pair: l2, l1, hadamard or average.",
+            help="Features of a pair of vectors: l2, l1, hadamard or average.",
             autocompletion=completion.one_of(*completion.OPERATORS),
         ),
     ] = "l2",
@@ -62,7 +65,7 @@ def links(
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """Hide links of a graph, embed what is left, and score how well the hidden ones are predicted."""
+    """Hide links of a graph, embed the rest, and score how well the hidden links are predicted."""
     import numpy as np
 
     from kernelne.evaluation.link_splits import split_links
@@ -116,13 +119,13 @@ def links(
         print_json(facts | {"scores": [{"name": name} | summary(by_name[name]) for name in by_name]})
         return
     rows = [[_NAMES[name].format(**facts), *map(spread, by_name[name].values())] for name in by_name]
-    print_scores(["links told by", "AUC", "average precision"], rows)
+    print_scores(["ranked by", "AUC", "average precision"], rows)
 
 
 def _score_split(
     split: LinkSplit, estimator: Any, operator: str, non_edges: str, seed: int
 ) -> dict[str, LinkScores]:
-    """The scores of the embedding, of the link predictor, and of what needs neither."""
+    """Return the scores of the embedding, of the link predictor and of the controls."""
     from kernelne.evaluation.links import control_scores, rank_scores, score_links
     from kernelne.links.predictor import LinkPredictor
 
@@ -143,14 +146,17 @@ def _score_split(
 def recommend(
     graph: GraphArgument,
     embedding: EmbeddingArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="Id of the node.", show_default=False)],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many to recommend.")] = 10,
+    node: Annotated[str, typer.Argument(metavar="NODE", help="Node id.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of nodes to recommend.")] = 10,
     random_state: SeedOption = 0,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """The nodes that a node is likeliest to link to next, and how likely, were half of all pairs linked."""
+    """Recommend the nodes that a node is most likely to link to next.
+
+    The probability is that of a link rather than a random pair, if both were equally frequent.
+    """
     from kernelne.embedding import Embedding
     from kernelne.estimators import estimator_of
     from kernelne.links.predictor import LinkPredictor
@@ -169,7 +175,7 @@ def recommend(
         say(told(network))
         row = int(network.index_of([wanted])[0])
         if network.degrees[row] == 0 and not (network.neighbours == row).any():
-            say(f"note: {wanted} has no edges, so that its vector is random, and with it this order")
+            say(f"note: {wanted} has no edges: its vector and these recommendations are random")
     predictor = LinkPredictor(embedder=embedder, random_state=random_state, progress=not quiet)
     with working():
         predictor.fit(network, loaded)

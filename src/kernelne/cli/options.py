@@ -1,4 +1,4 @@
-"""The options that commands share, by the name of the parameter they set."""
+"""Options shared by several commands, by the name of the parameter they set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _option(
     default: Any = None,
     complete: completion.Completion | None = None,
 ) -> Any:
-    """An option that is None, or False for a flag, unless it is given; `default` is what the help says."""
+    """Return an option whose value is None (a flag: False) unless given; the help shows `default`."""
     shown = False if default is None else str(default)
     return Annotated[
         kind,
@@ -36,51 +36,51 @@ def _option(
 _reading = partial(_option, "Reading the graph")
 READING: Options = {
     "nodes": _reading(
-        Path | None, "--nodes", help="File of node ids, one a line: brings in nodes without edges."
+        Path | None, "--nodes", help="File with one node id per line; adds nodes without edges."
     ),
     "directed": _reading(
         bool | None,
         "--directed/--undirected",
-        help="Edges go from the first column to the second.",
-        default="as the file says, else undirected",
+        help="Read the edges as directed, from the first column to the second, or as undirected.",
+        default="as stated in the file, else undirected",
     ),
     "weighted": _reading(
         bool | None,
         "--weighted/--unweighted",
-        help="Third column is the weight, or is ignored.",
-        default="weighted if there",
+        help="Use the third column as weights, or ignore it.",
+        default="weighted if there is a third column",
     ),
     "header": _reading(
         bool | None,
         "--header/--no-header",
-        help="Does the file start with column names?",
-        default="found out",
+        help="Whether the first line of the file holds column names.",
+        default="detected",
     ),
     "separator": _reading(
         str | None,
         "--separator",
-        help="Between columns: a character, or its name (tab, comma …).",
-        default="found out",
+        help="Separator of the columns: a character or a name (tab, comma, …).",
+        default="detected",
     ),
-    "drop_self_loops": _reading(bool, "--drop-self-loops", help="Leave out edges from a node to itself."),
+    "drop_self_loops": _reading(bool, "--drop-self-loops", help="Drop edges from a node to itself."),
     "format": _reading(
         str | None,
         "--format",
-        help="Format of the file, a suffix without its dot: edges, csv, graphml, mtx …",
-        default="by the suffix",
+        help="Format of the file, written as a suffix without the dot: edges, csv, graphml, mtx, …",
+        default="from the suffix",
     ),
     "skip_bad": _reading(
-        bool, "--skip-bad", help="Edge list: leave out lines that are no edges, and tell how many."
+        bool, "--skip-bad", help="Edge lists: skip lines that cannot be read, and print how many there are."
     ),
 }
-#: How a graph is read to predict links in it.
+#: Options for reading a graph whose links are predicted.
 UNDIRECTED = READING | {
     "directed": _reading(
         bool | None,
         "--directed/--undirected",
-        help="Edges go from the first column to the second: it counts for walks; links are predicted without "
-        "regard to direction.",
-        default="as the file says, else undirected",
+        help="Read the edges as directed, from the first column to the second, or as undirected. Only walks "
+        "follow the direction; links are predicted without it.",
+        default="as stated in the file, else undirected",
     )
 }
 _labels = partial(_option, "Reading the labels")
@@ -88,14 +88,14 @@ LABELS: Options = {
     "labels_header": _labels(
         bool | None,
         "--labels-header/--no-labels-header",
-        help="Does the file of labels start with column names?",
-        default="found out",
+        help="Whether the first line of the labels file holds column names.",
+        default="detected",
     ),
     "labels_separator": _labels(
         str | None,
         "--labels-separator",
-        help="Between node and labels: a character, or its name (tab, comma …).",
-        default="found out",
+        help="Separator of node id and labels: a character or a name (tab, comma, …).",
+        default="detected",
     ),
 }
 
@@ -106,81 +106,104 @@ MODEL: Options = {
     "model": _model(
         str | None,
         "--model",
-        help="mkernelne or kernelne.",
+        help="mkernelne (a mixture of kernels) or kernelne (one kernel).",
         default="mkernelne",
         complete=one_of("mkernelne", "kernelne"),
     ),
     "kernels": _model(
         str | None,
         "--kernels",
-        help="mkernelne: NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and what is not given, by the graph.",
+        help="mkernelne: the kernels, as NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and options not given, "
+        "by a pilot run.",
         default="auto",
         complete=one_of("auto"),
     ),
     "kernel": _model(
         str | None,
         "--kernel",
-        help="kernelne: gaussian, schoenberg or inverse_multiquadric.",
+        help="kernelne: the kernel: gaussian, schoenberg or inverse_multiquadric.",
         default="gaussian",
         complete=one_of(*completion.KERNELS),
     ),
-    "sigma": _model(float | None, "--sigma", help="kernelne: bandwidth.", default=2.0),
-    "dim": _model(int | None, "--dim", "-d", help="Columns of the embedding.", default=128),
-    "l2": _model(float | None, "--l2", help="Decay of the vectors.", default="chosen, or 0.01"),
-    "coef_l2": _model(float | None, "--coef-l2", help="mkernelne: decay of the coefficients.", default=0.02),
+    "sigma": _model(float | None, "--sigma", help="kernelne: bandwidth of the kernel.", default=2.0),
+    "dim": _model(int | None, "--dim", "-d", help="Number of columns of the embedding.", default=128),
+    "l2": _model(
+        float | None, "--l2", help="L2 penalty of the vectors.", default="chosen with auto, else 0.01"
+    ),
+    "coef_l2": _model(
+        float | None, "--coef-l2", help="mkernelne: L2 penalty of the coefficients.", default=0.02
+    ),
     "coef_spread": _model(
         float | None,
         "--coef-spread",
-        help="mkernelne: pull of the coefficients towards each other.",
+        help="mkernelne: penalty of the differences between the coefficients; 0 for none.",
         default=1.5,
     ),
     "vectors": _model(
         str | None,
         "--vectors",
-        help="What is written: center, sum, smooth or concat.",
-        default="smooth, or center",
+        help="How the embedding is made of the center and context tables: center, sum, smooth or concat.",
+        default="smooth with auto, else center",
         complete=one_of(*completion.VECTORS),
     ),
     "norm": _model(
         str | None,
         "--norm",
-        help='Mean length of the vectors; "trained" leaves them as trained.',
-        default="chosen, or as trained",
+        help="Mean length of the vectors, or trained to leave them as trained.",
+        default="chosen with auto, else trained",
     ),
     "walks_per_node": _walks(
-        int | None, "--walks-per-node", help="Walks that start at each node.", default="170, or 80"
+        int | None,
+        "--walks-per-node",
+        help="Number of walks started at each node.",
+        default="170 with auto, else 80",
     ),
-    "walk_length": _walks(int | None, "--walk-length", help="Nodes of a walk.", default=10),
+    "walk_length": _walks(int | None, "--walk-length", help="Number of nodes in a walk.", default=10),
     "window": _walks(
-        int | None, "--window", help="Steps between a node and its contexts, at most.", default=10
+        int | None, "--window", help="Largest number of steps between a node and its contexts.", default=10
     ),
-    "p": _walks(float | None, "-p", "--p", help="node2vec: higher returns less.", default=1.0),
-    "q": _walks(float | None, "-q", "--q", help="node2vec: higher stays nearer.", default=1.0),
-    "n_negative": _training(
-        int | None, "--n-negative", help="Random nodes each pair is weighed against.", default=5
+    "p": _walks(
+        float | None,
+        "-p",
+        "--p",
+        help="node2vec return parameter; higher values return less often.",
+        default=1.0,
     ),
+    "q": _walks(
+        float | None, "-q", "--q", help="node2vec in-out parameter; higher values stay nearer.", default=1.0
+    ),
+    "n_negative": _training(int | None, "--n-negative", help="Number of negatives for each pair.", default=5),
     "shared_negatives": _training(
-        int | None, "--shared-negatives", help="Random nodes drawn for a walk.", default=14
+        int | None,
+        "--shared-negatives",
+        help="Number of negatives drawn for each walk and shared by its pairs.",
+        default=14,
     ),
-    "learning_rate": _training(float | None, "--learning-rate", help="At the start.", default=0.025),
-    "min_learning_rate": _training(float | None, "--min-learning-rate", help="At the end.", default=0.0001),
+    "learning_rate": _training(
+        float | None, "--learning-rate", help="Learning rate at the start.", default=0.025
+    ),
+    "min_learning_rate": _training(
+        float | None, "--min-learning-rate", help="Learning rate at the end.", default=0.0001
+    ),
     "backend": _training(
         str | None,
         "--backend",
-        help=r"cpu, or gpu (needs kernelne\[gpu]).",
+        help=r"Where to train: cpu, or gpu (one NVIDIA GPU; needs kernelne\[gpu]).",
         default="cpu",
         complete=one_of(*completion.BACKENDS),
     ),
-    "n_threads": _training(int | None, "--n-threads", "-j", help="Threads.", default="all cores"),
+    "n_threads": _training(int | None, "--n-threads", "-j", help="Number of threads.", default="all cores"),
     "deterministic": _training(
-        bool | None, "--deterministic", help="The same bits for the same seed on any number of threads."
+        bool | None,
+        "--deterministic",
+        help="Give the same bits for the same seed on any number of threads; slower.",
     ),
     "random_state": _training(
         int | None,
         "--random-state",
         "--seed",
-        help="Seed; repeats on one thread, or with --deterministic.",
-        default="a new one",
+        help="Random seed. The same seed gives the same vectors on one thread, or with --deterministic.",
+        default="a new seed for each run",
     ),
 }
 
@@ -188,60 +211,66 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="Edge list (.txt .tsv .csv .edges …) .graphml .gml .net .mtx .metis .adjlist, also .gz or .zst; "
-        ".mat .parquet .arrow .feather; - is standard input; or the name of a dataset.",
+        help="File with a graph: an edge list (.txt .tsv .csv .edges …), .graphml .gml .net .mtx .metis "
+        ".adjlist, each also with .gz or .zst; .mat .parquet .arrow .feather. - is standard input. Or the "
+        "name of a dataset.",
         show_default=False,
         autocompletion=completion.graph_or_labels,
     ),
 ]
 EmbeddingArgument = Annotated[
     Path,
-    typer.Argument(metavar="EMBEDDING", help="File that `kernelne embed` wrote.", show_default=False),
+    typer.Argument(
+        metavar="EMBEDDING", help="Embedding file, as written by `kernelne embed`.", show_default=False
+    ),
 ]
-LABELS_HELP = "Lines of a node and its label, commas between several labels; or the name of a dataset."
+LABELS_HELP = (
+    "File with a node id and its label on each line, several labels separated by commas; "
+    "or the name of a dataset."
+)
 LabelsOption = Annotated[
     str | None,
     typer.Option("--labels", metavar="LABELS", help=LABELS_HELP, autocompletion=completion.graph_or_labels),
 ]
-#: Labels where the graph may be a dataset that has some.
+#: Labels of a graph that may be a dataset with labels of its own.
 OwnLabelsOption = Annotated[
     str | None,
     typer.Option(
         "--labels",
         metavar="LABELS",
         help=LABELS_HELP,
-        show_default="those of the dataset, if GRAPH is one",
+        show_default="the labels of GRAPH, if it is a dataset",
         autocompletion=completion.graph_or_labels,
     ),
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress, nothing but results.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Print results only, no progress.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 SkipOption = Annotated[
-    bool, typer.Option("--skip-unknown", help="Leave out labels of nodes that are not there.")
+    bool, typer.Option("--skip-unknown", help="Ignore labels of nodes that are not there.")
 ]
 SeedOption = Annotated[
     int,
-    typer.Option("--random-state", "--seed", metavar="SEED", min=0, max=2**32 - 1, help="Of what is drawn."),
+    typer.Option("--random-state", "--seed", metavar="SEED", min=0, max=2**32 - 1, help="Random seed."),
 ]
 
-# Those of parameters that the library, too, knows by these names; p and q are also names in random graphs.
+# Options with the same name as a parameter of the library; p and q are also parameters of random graphs.
 _SHARED = {*READING, *MODEL} - {"p", "q"}
 _SHARED |= {"test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
 
 
 def option_of(parameter: str) -> str:
-    """The option that sets a parameter of the library; where there is none, the parameter."""
+    """Return the option that sets a parameter of the library, or the parameter if there is none."""
     return "--" + parameter.replace("_", "-") if parameter in _SHARED else parameter
 
 
 def default_of(option: Any) -> bool | None:
-    """What a command gets when a shared option is not given."""
+    """Return the value of a shared option that is not given."""
     return False if option.__origin__ is bool else None
 
 
 def takes(*groups: Options) -> Callable[[Function], Function]:
-    """Give a command whose last parameter is `**given` these options; it finds them in `given` by name."""
+    """Add these options to a command; they are passed by name in its last parameter, `**given`."""
 
     def add(function: Function) -> Function:
         signature = inspect.signature(function, eval_str=True)

@@ -1,4 +1,4 @@
-"""What commands print: lines on standard error, tables and JSON on standard output."""
+"""Printing: messages to standard error, tables and JSON to standard output."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """Whether work that takes time has begun: from then on a failure exits with 1 instead of 2."""
+    """Whether the work has started: from then on a failure exits with 1 instead of 2."""
 
     begun = False
 
 
 def begin() -> None:
-    """From here on what fails is no longer the fault of what was given."""
+    """Mark the start of the work: later failures are not errors in the arguments."""
     Run.begun = True
 
 
 @contextmanager
 def working() -> Iterator[None]:
-    """For a call that first checks what it is given and then works: what it refuses, it refuses before.
+    """Run a call that first checks its arguments and then works.
 
-    All else that fails within is no fault of what was given, and when it is over, work has begun.
+    InputErrors and missing packages are found by the checks; all other errors occur during the work.
     """
     try:
         yield
@@ -45,18 +45,18 @@ def working() -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """A line on standard error, where there is one."""
+    """Print a line to standard error, if there is one."""
     if sys.stderr is not None:
         print(line, file=sys.stderr)
 
 
 def print_json(facts: Any) -> None:
-    """Facts for scripts, on one line."""
+    """Print the facts as JSON on one line."""
     print(json.dumps(facts))
 
 
 def print_facts(facts: dict[str, Any]) -> None:
-    """A name and its value a line."""
+    """Print a line with name and value for each fact."""
     for name, value in facts.items():
         if isinstance(value, bool):
             value = "yes" if value else "no"
@@ -65,19 +65,19 @@ def print_facts(facts: dict[str, Any]) -> None:
 
 
 def summary(values: dict[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Means by name, and standard deviations by the name with `_sd` after it."""
+    """Return the means by name, and the standard deviations by the name followed by `_sd`."""
     means = {name: float(array.mean()) for name, array in values.items()}
     return means | {f"{name}_sd": float(array.std()) for name, array in values.items()}
 
 
 def spread(values: NDArray[np.float64]) -> str:
-    """Mean and standard deviation; of one value, the value."""
+    """Format mean and standard deviation, or a single value."""
     return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if values.size > 1 else "")
 
 
 @contextmanager
 def counted(task: str, unit: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A function of (done, in all) that shows how far the work is; its first call says that it has begun."""
+    """Yield a function of (done, total) that shows progress; its first call marks the start of the work."""
     with reporting(not quiet, task, unit) as report:
 
         def tell(done: int, total: int) -> None:
@@ -88,14 +88,14 @@ def counted(task: str, unit: str, quiet: bool) -> Iterator[Callable[[int, int], 
 
 
 def print_scores(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table of `spread`, and what its sign means."""
+    """Print a table of cells made by `spread`, and explain the sign ±."""
     print_table(columns, rows)
     if any("±" in cell for row in rows for cell in row[1:]):
         print("± is the standard deviation over splits")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[str] = ()) -> None:
-    """Rows under the names of their columns; the first column and those named in `text` start at the left."""
+    """Print a table; the first column and those named in `text` are aligned to the left."""
     left = [number == 0 or name in text for number, name in enumerate(columns)]
     if sys.stdout.isatty():
         _print_rich(columns, rows, left)
@@ -116,5 +116,5 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Seq
     for name, at in zip(columns, left, strict=True):
         table.add_column(Text(name), justify="left" if at else "right")
     for row in rows:
-        table.add_row(*map(Text, row))  # as they are: an id may hold what Rich would take for markup
+        table.add_row(*map(Text, row))  # an id may contain what Rich takes for markup
     Console().print(table)

@@ -1,4 +1,4 @@
-"""`kernelne plot`: a map of the nodes."""
+"""`kernelne plot`: draw a map of the nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plot(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="Where to draw: .png .svg or .pdf", show_default=False
+            "--output", "-o", metavar="OUT", help="Picture to write: .png, .svg or .pdf.", show_default=False
         ),
     ],
     labels: LabelsOption = None,
@@ -42,7 +42,7 @@ def plot(
         typer.Option(
             "--graph",
             metavar="GRAPH",
-            help="Draw its edges, lightly; a file or a dataset.",
+            help="Graph whose edges are drawn; a file or a dataset.",
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
@@ -50,20 +50,21 @@ def plot(
         str,
         typer.Option(
             "--layout",
-            help=r"pca, tsne, umap (needs kernelne\[explore]), or auto: tsne up to 10,000 nodes.",
+            help=r"Layout: pca, tsne, umap (needs kernelne\[explore]) or auto: tsne up to 10,000 nodes, pca "
+            "beyond; vectors of two columns are shown as they are.",
             autocompletion=completion.one_of(*completion.LAYOUTS),
         ),
     ] = "auto",
     title: Annotated[
-        str | None, typer.Option("--title", help="Above the map.", show_default="the number of nodes")
+        str | None, typer.Option("--title", help="Title above the map.", show_default="the number of nodes")
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
     quiet: QuietOption = False,
     **given: Any,
 ) -> None:
-    """Draw a map of the nodes: near in the picture are those whose vectors are near, coloured by label."""
+    """Draw a map of the nodes, coloured by label; nodes with similar vectors are close to each other."""
     from kernelne.embedding import Embedding
     from kernelne.view.layout import check_layout
     from kernelne.view.plot import FORMATS, check_map, plot_map
@@ -90,7 +91,7 @@ def plot(
 
 
 def _tell_unknown(embedding: Embedding, labels: Labels, path: str) -> None:
-    """Warn of labelled nodes that the embedding lacks; InputError if it lacks them all."""
+    """Warn if some labelled nodes are not in the embedding; raise InputError if none is."""
     rows, _ = labels.among(embedding.nodes, unknown="skip")
     if not len(rows):
         first, own = labels.nodes.tolist()[0], embedding.nodes.tolist()[0]
@@ -99,4 +100,4 @@ def _tell_unknown(embedding: Embedding, labels: Labels, path: str) -> None:
         )
     if len(rows) < len(labels):
         n_unknown = f"{len(labels) - len(rows):,} of {len(labels):,}"
-        say(f"warning: {path}: {n_unknown} labelled nodes are not in the embedding and left out")
+        say(f"warning: {path}: {n_unknown} labelled nodes are not in the embedding and are ignored")

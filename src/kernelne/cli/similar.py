@@ -1,4 +1,4 @@
-"""`kernelne similar`: the nodes whose vectors are nearest to those of a node."""
+"""`kernelne similar`: find the nodes whose vectors are nearest to those of a node."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 def similar(
     embedding: EmbeddingArgument,
     nodes: Annotated[
-        list[str], typer.Argument(metavar="NODE...", help="Ids of one node or several.", show_default=False)
+        list[str], typer.Argument(metavar="NODE...", help="One or more node ids.", show_default=False)
     ],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many for each.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours for each node.")] = 10,
     metric: Annotated[
         str,
         typer.Option(
             "--metric",
-            help="cosine, or euclidean: what the kernels are functions of.",
+            help="cosine (similarity) or euclidean (distance, as in the kernels).",
             autocompletion=completion.one_of(*completion.METRICS),
         ),
     ] = "cosine",
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compare with all vectors, even where there is an index.")
+        bool, typer.Option("--exact", help="Compare with all vectors, without an index.")
     ] = False,
     index: Annotated[
         bool,
         typer.Option(
             "--index",
-            help=r"Save an index beside EMBEDDING, unless it is there, to search faster and approximately "
-            r"(needs kernelne\[search]).",
+            help=r"Search approximately, with the index beside EMBEDDING, which is built if there is none "
+            r"that fits (needs kernelne\[search]).",
         ),
     ] = False,
     labels: LabelsOption = None,
@@ -52,13 +52,13 @@ def similar(
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """The nodes most similar to a node, by their vectors."""
+    """Find the nodes whose vectors are most similar to those of the given nodes."""
     from kernelne.embedding import Embedding
     from kernelne.embedding.neighbours import METRICS, check_metric
 
     check_metric(metric)
     if exact and index:
-        raise ParameterError("--index", index, "with --exact no index is used: give one of the two")
+        raise ParameterError("--index", index, "an index is not used with --exact: give one of the two")
     check_files(None, embedding, labels)
     loaded = Embedding.load(embedding)
     wanted = [given_node(text, loaded.nodes) for text in nodes]
@@ -96,7 +96,7 @@ def similar(
 
 
 def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, quiet: bool) -> bool:
-    """If wanted, have the embedding use the index beside its file, made anew if it does not fit."""
+    """Load the index beside the file, if wanted; build and save it if there is none that fits."""
     from kernelne.embedding.neighbours import index_path
     from kernelne.io.files import check_output
 
@@ -114,7 +114,7 @@ def _bring_index(embedding: Embedding, path: Path, metric: str, wanted: bool, qu
 
 
 def _tags(labels: Labels, ids: NDArray[Any]) -> dict[Any, list[Any]]:
-    """The labels of those among the ids that have some."""
+    """Return the labels of the ids that have any."""
     import numpy as np
 
     shown = np.array(list(dict.fromkeys(ids.ravel().tolist())), ids.dtype)

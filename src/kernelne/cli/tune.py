@@ -1,4 +1,4 @@
-"""`kernelne tune`: the parameters that do best on a graph, and the command that embeds with them."""
+"""`kernelne tune`: search for the best parameters for a graph."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from kernelne.cli.options import (
 from kernelne.cli.output import begin, print_json, print_table, say, working
 from kernelne.errors import InputError, ParameterError
 
-#: Options that keep a parameter as it is given instead of searching it.
+#: Options that fix a parameter, which is then not searched.
 _FIXED = {
     name: MODEL[name] for name in ("dim", "window", "p", "q", "walks_per_node", "walk_length", "n_threads")
 }
-#: What says no to options of reading that can be either.
+#: The negative form of options that are yes or no.
 _OFF = {"directed": "--undirected", "weighted": "--unweighted", "header": "--no-header"}
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
@@ -43,24 +43,28 @@ def tune(
     graph: GraphArgument,
     labels: OwnLabelsOption = None,
     links: Annotated[
-        bool, typer.Option("--links", help="Do best at predicting hidden links, even where there are labels.")
+        bool, typer.Option("--links", help="Score by hidden links, even if there are labels.")
     ] = False,
     time: Annotated[
         str | None,
-        typer.Option("--time", help="How long to search at most, as 90s, 5m or 1h30m.", show_default="5m"),
+        typer.Option("--time", help="Time limit of the search, such as 90s, 5m or 1h30m.", show_default="5m"),
     ] = None,
     trials: Annotated[
         int | None,
         typer.Option(
-            "--trials", min=1, help="How many embeddings to train at most.", show_default="as time allows"
+            "--trials",
+            min=1,
+            help="Maximum number of embeddings to train.",
+            show_default="limited by --time only",
         ),
     ] = None,
     train_size: Annotated[
-        float, typer.Option("--train-size", help="Labels: share of the nodes to train on, in percent.")
+        float,
+        typer.Option("--train-size", help="Labels: share of the labelled nodes to train on, in percent."),
     ] = 50.0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Where to write all trials: .json"),
+        typer.Option("--output", "-o", metavar="OUT", help="File to write with all trials: .json."),
     ] = None,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
@@ -69,19 +73,19 @@ def tune(
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """Search for the parameters that do best on a graph: at telling labels, or at predicting links.
+    """Search for the parameters that predict the labels or the links of a graph best.
 
-    Options of the model that are given stay as given. A fifth of the labels or links is kept apart, and only
-    the default and the best are tested on it. Ctrl-C ends the search and keeps the best so far.
+    Parameters given as options are not searched. A fifth of the labels or links is held out, and only the
+    default and the best parameters are tested on it. Ctrl-C ends the search and keeps the best so far.
     """
     from kernelne.io.files import check_output
     from kernelne.tuning import Trial, tune_embedding
 
     if links and labels is not None:
-        raise ParameterError("--labels", labels, "with --links no labels are used: give one of the two")
+        raise ParameterError("--labels", labels, "labels are not used with --links: give one of the two")
     seconds = None if time is None else _parse_time(time)
     if not 0 < train_size < 100:
-        raise ParameterError("--train-size", train_size, "must be a percent above 0 and below 100")
+        raise ParameterError("--train-size", train_size, "must be a percentage above 0 and below 100")
     check_files(output, graph, labels, given["nodes"])
     if output is not None:
         if output.suffix.lower() != ".json":
@@ -90,7 +94,7 @@ def tune(
     loaded = given_graph(graph, given)
     known = None if links else own_labels(graph, labels, given, loaded, skip_unknown)
     if known is None and not links:
-        raise InputError("best at what? give --labels, or --links to predict hidden links")
+        raise InputError("there is nothing to score by: give --labels, or --links to predict hidden links")
     if not quiet:
         say(told(loaded))
     fixed = {name: given[name] for name in _FIXED if given[name] is not None}
@@ -106,7 +110,7 @@ def tune(
             random_state=random_state, progress=tell, training_progress=False if quiet else None,
         )  # fmt: skip
     if found.interrupted:
-        say("interrupted: the best so far")
+        say("interrupted: this is the best so far")
     command = embed_command(graph, given, found.estimator())
     facts = found.to_dict() | {"command": command}
     if output is not None:
@@ -123,20 +127,20 @@ def tune(
 
 
 def embed_command(graph: str, given: dict[str, Any], estimator: Any) -> str:
-    """The command line that embeds a graph, read as `given` says, by this estimator; ready for a shell."""
+    """Return the command, quoted for a shell, that reads a graph as in `given` and embeds it."""
     options = [f"--output={_stem(graph)}.safetensors"]
     options += [_option(n, given[n]) for n, kind in READING.items() if given[n] != default_of(kind)]
     if type(estimator).__name__ == "KernelNE":
         options.append("--model=kernelne")
     plain = type(estimator)().get_params()
     options += [_option(n, v) for n, v in estimator.get_params().items() if n in MODEL and v != plain[n]]
-    # What starts with a dash is no option but a name.
+    # A name that starts with a dash must not be taken for an option.
     names = [*options, "--", graph] if graph.startswith("-") else [graph, *options]
     return shlex.join(["kernelne", "embed", *names])
 
 
 def _option(name: str, value: Any) -> str:
-    """An option of `kernelne embed` in one word."""
+    """Return an option of `kernelne embed` and its value as one word."""
     if value is False:
         return _OFF[name]
     option = "--" + name.replace("_", "-")
@@ -148,13 +152,13 @@ def _option(name: str, value: Any) -> str:
 
 
 def _stem(graph: str) -> str:
-    """The name of the graph without folder, suffixes and parameters."""
+    """Return the name of the graph without folder, suffixes and parameters."""
     name = Path(graph).name.partition(":")[0].partition(".")[0]
     return re.sub(r"[^\w-]", "_", name) or "vectors"
 
 
 def _line(trial: Any, best: Any, left: float) -> str:
-    """How a trial did, in a line."""
+    """Describe a trial in one line."""
     score = f"failed: {trial.error}" if trial.score is None else f"{trial.score:.4f}"
     eta = "" if math.isnan(left) else f", about {_duration(left)} left"
     return f"trial {trial.number + 1}: {score} (best {best.score:.4f}{eta})  {trial}"
@@ -174,5 +178,5 @@ def _parse_time(text: str) -> float:
             float(part or 0) * unit for part, unit in zip(found.groups(), _UNITS.values(), strict=True)
         )
     if not seconds:
-        raise ParameterError("--time", text, "write hours, minutes and seconds as 90s, 5m or 1h30m")
+        raise ParameterError("--time", text, "must be hours, minutes and seconds, such as 90s, 5m or 1h30m")
     return seconds

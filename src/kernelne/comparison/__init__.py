@@ -1,1 +1,1 @@
-"""Methods compared on one graph, each run in a process of its own."""
+"""Compare methods on one graph, each in its own process."""

@@ -1,4 +1,4 @@
-"""All methods on one graph: scores, seconds and memory, each method in a process of its own."""
+"""Compare methods on one graph by score, time and memory, each method in its own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelne import baselines
 from kernelne._checks import check_count, check_seed, encode_labels
-from kernelne.comparison.child import LabelTask, LinkTask, Order, Scores, describe_estimator
+from kernelne.comparison.worker import LabelTask, LinkTask, Order, Scores, describe_estimator
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes
@@ -27,7 +27,7 @@ from kernelne.io.files import atomic_output
 from kernelne.io.labels import Labels, by_id
 from kernelne.view.figures import new_figure
 
-#: The methods by name: the default, the paper's four models, what the kernel is left out of, the baselines.
+#: The methods by name: the default, the paper's four models, the model without a kernel, the baselines.
 METHODS: dict[str, Callable[..., Any]] = {
     "MKernelNE": MKernelNE,
     "KernelNE-Gauss": lambda **settings: KernelNE.paper("gaussian", **settings),
@@ -45,7 +45,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "GEMSEC": baselines.GEMSEC,
     "MNMF": baselines.MNMF,
 }
-#: Parameters that the KernelNE paper takes the best of; first what is taken where labels do not tell.
+#: Parameters for which the KernelNE paper takes the best value; the first is used if labels cannot decide.
 _CHOICES = {
     "GEMSEC": ("n_clusters", (25, 5, 10, 15, 50, 75, 100)),
     "MNMF": ("n_communities", (20, 5, 15, 25, 50, 75, 100)),
@@ -61,15 +61,15 @@ _MEASURES = {
     "auc": "AUC",
     "average_precision": "average precision",
 }
-#: Ctrl-C reaches all processes of a terminal; only the one that waits for the others is to act on it.
+#: Ctrl-C reaches all processes of a terminal; only the parent process must act on it.
 _CHILD = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[1:]; "
-    "from kernelne.comparison.child import serve; serve()"
+    "from kernelne.comparison.worker import serve; serve()"
 )
 
 
 def measure_label(measure: str) -> str:
-    """Name of a score for people: micro_f1_10 is "micro-F1 10 %"."""
+    """Return the display name of a score: "micro-F1 10 %" for micro_f1_10."""
     base, _, share = measure.rpartition("_")
     return f"{_MEASURES[base]} {share} %" if base in _MEASURES else _MEASURES[measure]
 
@@ -80,13 +80,13 @@ class MethodResult:
 
     Attributes
     ----------
-    method: its name.
-    scores: by measure the value of each split; empty when the method failed.
-    seconds: of `fit`; where a parameter was chosen, of all fits and the choosing; None for a control.
-    peak_bytes: the most memory its process had during `fit`; None where that is not known.
-    error: why there are no scores; None when there are.
-    chosen: parameters chosen by validation: for each share of training labels the most frequent choice.
-    warnings: what it warned of.
+    method: name of the method.
+    scores: for each measure, the score of each split; empty if the method failed.
+    seconds: time of `fit`; if a parameter was chosen, of all fits and the validation; None for a control.
+    peak_bytes: peak memory of the process during `fit`; None if unknown.
+    error: the reason why there are no scores; None if there are.
+    chosen: parameters chosen by validation: for each share of training labels, the most frequent choice.
+    warnings: messages of the warnings issued.
     """
 
     method: str
@@ -98,18 +98,18 @@ class MethodResult:
     warnings: tuple[str, ...] = ()
 
     def mean(self, measure: str) -> float:
-        """Mean of a score over the splits; nan when the method failed."""
+        """Return the mean of a score over the splits; nan if the method failed."""
         return float(np.mean(self.scores[measure])) if self.scores else float("nan")
 
     def cells(self, measures: Iterable[str]) -> list[str]:
-        """Row of a table: name, scores, seconds, memory in MiB; "–" for what is not known."""
+        """Return a row of the table: name, scores, seconds, memory in MiB; "–" for unknown values."""
         scores = [f"{self.mean(measure):.3f}" if self.scores else "–" for measure in measures]
         seconds = "–" if self.seconds is None else f"{self.seconds:.2f}"
         memory = "–" if self.peak_bytes is None else f"{self.peak_bytes / 2**20:,.0f}"
         return [self.method, *scores, seconds, memory]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: means and standard deviations of the scores, and all else."""
+        """Return plain values for JSON, with means and standard deviations of the scores."""
         found: dict[str, Any] = {"method": self.method}
         for measure, values in self.scores.items():
             found |= {measure: float(np.mean(values)), f"{measure}_sd": float(np.std(values))}
@@ -126,8 +126,8 @@ class Comparison:
     ----------
     task: "labels" or "links".
     measures: names of the scores; results are sorted by the first.
-    results: of all methods, the best first, those that failed last.
-    controls: what is reached without vectors, the best first.
+    results: results of all methods, the best first, failed methods last.
+    controls: scores reached without vectors, the best first.
     """
 
     task: str
@@ -136,7 +136,7 @@ class Comparison:
     controls: tuple[MethodResult, ...]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Names of the columns, and a row for each method and control that has scores, the best first."""
+        """Return the column names, and a row for each method and control with scores, the best first."""
         columns = ["method", *map(measure_label, self.measures), "seconds", "peak MiB"]
         scored = [result for result in self.results if result.scores]
         ranked = _rank([*scored, *self.controls], self.measures[0])
@@ -151,7 +151,7 @@ class Comparison:
         return "\n".join([*lines, *failed])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         results = [result.to_dict() for result in self.results]
         controls = [
             {k: v for k, v in c.to_dict().items() if k in {"method", *c.scores}} for c in self.controls
@@ -172,28 +172,29 @@ def compare_methods(
     n_threads: int | None = None,
     progress: Callable[[MethodResult], Any] | None = None,
 ) -> Comparison:
-    """Run methods on one graph, one after the other, and score their vectors alike.
+    """Run methods on one graph, one after the other, and score their vectors in the same way.
 
-    With labels by `classify_nodes` (micro- and macro-F1); without by `split_links` and `score_links`: AUC and
-    average precision of hidden links. Every method runs in a fresh process: memory is its own, and one that
-    fails, or needs more memory than there is, leaves the others alone. Compiling is not timed.
+    With labels, the scores are micro- and macro-F1 of `classify_nodes`; without, AUC and average precision
+    of hidden edges (`split_links`, `score_links`). Every method runs in a new process, so that its memory is
+    measured alone, and a method that fails or runs out of memory does not affect the others. Compilation is
+    not timed.
 
     Parameters
     ----------
-    graph: whatever `fit` takes.
-    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label a node, or an indicator
-        matrix, in the order of the graph's nodes.
-    methods: names from METHODS, all by default; or estimators by a name of yours, made anew from their class
-        and `get_params()` and fitted to a graph whose nodes are 0, 1, ... A class of yours must be in a
-        module, not in a script, and its parameters plain: None, numbers, strings, lists or dicts of them (a
-        tuple arrives as a list).
-    dim, random_state, n_threads: of every method that goes by its name.
+    graph: any graph that `fit` accepts.
+    labels: Labels, a dict {node: label} or a pandas Series by its index; or one label per node, or an
+        indicator matrix, in the order of the graph's nodes.
+    methods: names from METHODS, all by default; or a dict {name: estimator}. An estimator is created again
+        from its class and `get_params()` and fitted to a graph whose nodes are 0, 1, ... Its class must be in
+        a module, not in a script, and its parameters must be None, numbers, strings, or lists or dicts of
+        them (a tuple becomes a list).
+    dim, random_state, n_threads: parameters of every method given by name.
     train_sizes, n_repeats: as in `classify_nodes`.
-    test_share: share of the edges that is hidden, where there are no labels.
+    test_share: without labels, the share of the edges that is hidden.
     progress: called with the MethodResult of each method as it finishes.
 
-    With labels, the number of clusters of GEMSEC and of communities of MNMF are the best of the KernelNE
-    paper's lists: in every split a fifth of the training nodes is left out of the fit and chooses.
+    With labels, the numbers of clusters of GEMSEC and of communities of MNMF are chosen from the KernelNE
+    paper's lists by validation: in every split, on a fifth of the training nodes that is left out of the fit.
 
     Examples
     --------
@@ -225,12 +226,12 @@ def compare_methods(
 
 
 def _rank(results: Iterable[MethodResult], measure: str) -> tuple[MethodResult, ...]:
-    """Sort by the mean of a score, the best first; those that failed come last."""
+    """Sort by the mean of a score, the best first, failed methods last."""
     return tuple(sorted(results, key=lambda r: -r.mean(measure) if r.scores else float("inf")))
 
 
 def find_method(name: str) -> str:
-    """Name of a method as it is in METHODS, given in any case."""
+    """Return the name of a method as in METHODS; case is ignored."""
     known = {method.lower(): method for method in METHODS}
     if str(name).lower() not in known:
         raise ParameterError("methods", name, f"known are {', '.join(METHODS)}")
@@ -238,7 +239,7 @@ def find_method(name: str) -> str:
 
 
 def _make_estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the estimators to be fitted, by name; refuse those that cannot be sent to a process."""
+    """Return the estimators to fit, by name; raise ParameterError if a process cannot receive one."""
     if isinstance(methods, Mapping):
         found = dict(methods)
         for name, estimator in found.items():
@@ -247,12 +248,12 @@ def _make_estimators(methods: Any, settings: dict[str, Any]) -> dict[str, Any]:
         names = METHODS if methods is None else [methods] if isinstance(methods, str) else methods
         found = {n: METHODS[n](**settings, progress=False) for n in map(find_method, names)}
     if not found:
-        raise ParameterError("methods", methods, "give one at least")
+        raise ParameterError("methods", methods, "give at least one")
     return found
 
 
 def _list_choices(name: str, graph: Graph) -> tuple[str, tuple[int, ...]] | None:
-    """Return the parameter that is chosen and its values, none but the first above the number of nodes."""
+    """Return the parameter to choose and its values; only the first may exceed the number of nodes."""
     if name not in _CHOICES:
         return None
     parameter, values = _CHOICES[name]
@@ -262,13 +263,13 @@ def _list_choices(name: str, graph: Graph) -> tuple[str, tuple[int, ...]] | None
 def _prepare_labels(
     graph: Graph, labels: Any, train_sizes: Iterable[float], n_repeats: int, settings: dict[str, Any]
 ) -> tuple[list[MethodResult], LabelTask]:
-    """Take the labels of nodes of the graph; score what guessing the most frequent ones reaches."""
+    """Return the task for labels of the graph's nodes, and the score of guessing the most frequent labels."""
     rows = np.arange(graph.n_nodes)
-    labels = by_id(labels)
+    labels = by_id(labels, graph.nodes)
     if isinstance(labels, Labels):
         rows, labels = labels.for_nodes(graph.nodes)
         if not len(rows):
-            raise InputError("labels: none of them are of nodes of this graph")
+            raise InputError("labels: none of the labelled nodes is in the graph")
     seed, n_threads = settings["random_state"], settings["n_threads"]
     guessed = classify_nodes(
         np.zeros((len(rows), 1)), labels, train_sizes=train_sizes, n_repeats=n_repeats, random_state=seed,
@@ -283,7 +284,7 @@ def _prepare_labels(
 def _prepare_links(
     graph: Graph, test_share: float, settings: dict[str, Any]
 ) -> tuple[list[MethodResult], LinkTask]:
-    """Hide links of the graph; score what degrees and common neighbours tell of them."""
+    """Hide edges of the graph; score them by degrees and by common neighbours as controls."""
     split = split_links(graph, test_share=test_share, random_state=settings["random_state"])
     edges, others = (control_scores(split.graph, p) for p in (split.test_edges, split.test_non_edges))
     controls = []
@@ -295,7 +296,7 @@ def _prepare_links(
 
 
 def _run(name: str, order: Order) -> MethodResult:
-    """Carry out the order in a process that ends with this call, whatever happens."""
+    """Run the order in a process that always ends with this call."""
     command = [sys.executable, "-P", "-c", _CHILD, *(path for path in sys.path if isinstance(path, str))]
     pipe = subprocess.PIPE
     with tempfile.TemporaryFile() as errors:
@@ -315,13 +316,13 @@ def _run(name: str, order: Order) -> MethodResult:
 
 
 def _ask(process: subprocess.Popen[bytes], order: Order) -> bytes:
-    """Send the order; return the answer, empty if the process died."""
+    """Send the order; return the answer, empty if the process ended without one."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError):  # it has ended already; its answer or its exit code says why
+    with suppress(BrokenPipeError):  # the process has ended; its answer or its exit code gives the reason
         order.write(process.stdin)
         process.stdin.flush()
-    # Its input stays open until it has answered: should we be killed, it sees the end of it and ends.
+    # Its input stays open until it has answered: if this process is killed, the input closes and it exits.
     answer = process.stdout.read()
     with suppress(BrokenPipeError):
         process.stdin.close()
@@ -329,16 +330,16 @@ def _ask(process: subprocess.Popen[bytes], order: Order) -> bytes:
 
 
 def _explain_death(code: int, said: str) -> str:
-    """Say how a process ended that gave no answer."""
+    """Return a message on how a process ended that gave no answer."""
     if code < 0:
-        short = " (short of memory?)" if code == -9 else ""
-        return f"its process was ended by signal {-code}{short}"
+        short = " (out of memory?)" if code == -9 else ""
+        return f"its process was killed by signal {-code}{short}"
     last = said.strip().rpartition("\n")[2]
     return f"its process ended with exit code {code}" + (f": {last}" if last else "")
 
 
 def draw_comparison(comparison: Comparison, path: Path, title: str = "", overwrite: bool = False) -> None:
-    """Draw bars of scores, seconds and memory as a .png or .svg, written whole or not at all."""
+    """Draw scores, seconds and memory as bars to a .png or .svg; the file is written whole or not at all."""
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise ParameterError("path", str(path), "must end in .png or .svg")

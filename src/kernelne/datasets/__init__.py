@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelne.datasets import fetch, generate, small
+from kernelne.datasets import bundled, fetch, generate
 from kernelne.datasets.registry import REGISTRY
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph import Graph
@@ -61,16 +61,16 @@ class _Made:
 
 _SMALL = {
     "karate": _Made(
-        small.karate, 34, 78, 2, "friends in a karate club, by whom they followed when it split",
+        bundled.karate, 34, 78, 2, "friends in a karate club, by whom they followed when it split",
         "Zachary, An Information Flow Model for Conflict and Fission, J. Anthropological Research 33, 1977",
         "the package",
     ),
     "lesmis": _Made(
-        small.lesmis, 77, 254, 0, "characters of Les Misérables, weighted by chapters together",
+        bundled.lesmis, 77, 254, 0, "characters of Les Misérables, weighted by chapters together",
         "Knuth, The Stanford GraphBase, 1993", "networkx.les_miserables_graph",
     ),
     "digits": _Made(
-        small.digits, 1797, 12340, 10, "images of handwritten digits, each linked to its ten nearest",
+        bundled.digits, 1797, 12340, 10, "images of handwritten digits, each linked to its ten nearest",
         "Alpaydin, Kaynak, Cascading Classifiers, Kybernetika 34, 1998", "sklearn.datasets.load_digits",
     ),
 }  # fmt: skip

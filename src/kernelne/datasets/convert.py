@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from kernelne.errors import FileFormatError
-from kernelne.io.graphs.files import read_graph
 from kernelne.io.graphs.gml import Lists
 from kernelne.io.graphs.mat import read_matrix
+from kernelne.io.graphs.read_write import read_graph
 
 Texts = dict[str, bytes]
 

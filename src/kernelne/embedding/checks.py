@@ -1,4 +1,4 @@
-"""Checks of what an Embedding is made of."""
+"""Checks of the arguments of Embedding."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kernelne.errors import InputError
 
 
 def finite_array(name: str, given: Any, dtype: Any, ndim: int) -> Any:
-    """`given` as a finite, contiguous array of the dtype, not copied if it is one already."""
+    """Return `given` as a finite, contiguous array of the dtype, without a copy if it is one already."""
     try:
         array = np.asarray(given)
     except ValueError as error:  # rows of different lengths
         raise InputError(f"{name}: not an array: {error}") from error
     if array.ndim != ndim or array.dtype.kind not in "fiu":
         raise InputError(
-            f"{name}: {ndim} dimensions of real numbers are needed, given {array.ndim} of {array.dtype}"
+            f"{name}: must have {ndim} dimensions of real numbers, got {array.ndim} of {array.dtype}"
         )
-    with np.errstate(over="ignore"):  # what overflows is not finite, and reported as such
+    with np.errstate(over="ignore"):  # overflow gives inf, which is reported below
         array = np.ascontiguousarray(array, dtype=dtype)
     if not np.isfinite(array).all():
         place = np.argwhere(~np.isfinite(array))[0].tolist()
@@ -31,7 +31,7 @@ def finite_array(name: str, given: Any, dtype: Any, ndim: int) -> Any:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array if it is read-only, else a view of it that is: who has the array itself may still write."""
+    """Return the array if it is read-only, else a read-only view; the original array stays writable."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -40,7 +40,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | None:
-    """How to find an id: a dict for objects, the sorting order for integers (None: they are sorted).
+    """Return the lookup of ids: a dict for objects, the sorting order for integers (None: sorted already).
 
     A dict of integers would take more memory than the vectors do in low dimensions.
     """
@@ -51,7 +51,7 @@ def make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | Non
             raise InputError(f"node ids must be hashable: {error}") from error
         if len(lookup) < len(nodes):
             repeated = next(node for row, node in enumerate(nodes.tolist()) if lookup[node] != row)
-            raise InputError(f"node ids must be different, {repeated!r} is there more than once")
+            raise InputError(f"node ids must be unique, but {repeated!r} occurs more than once")
         return lookup
     if (nodes[1:] > nodes[:-1]).all():
         return None
@@ -59,7 +59,7 @@ def make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | Non
     ordered = nodes[order]
     repeats = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(repeats):
-        raise InputError(f"node ids must be different, {int(repeats[0])} is there more than once")
+        raise InputError(f"node ids must be unique, but {int(repeats[0])} occurs more than once")
     return order
 
 
@@ -67,21 +67,21 @@ def kernel_pairs(given: Any) -> tuple[tuple[str, float], ...]:
     try:
         pairs = tuple((name, float(parameter)) for name, parameter in given)
     except (TypeError, ValueError) as error:
-        raise InputError(f"kernels: pairs of a name and a number are needed, given {given!r}") from error
+        raise InputError(f"kernels: must be pairs of a name and a number, got {given!r}") from error
     if not all(isinstance(name, str) and np.isfinite(parameter) for name, parameter in pairs):
-        raise InputError(f"kernels: pairs of a name and a finite number are needed, given {given!r}")
+        raise InputError(f"kernels: must be pairs of a name and a finite number, got {given!r}")
     return pairs
 
 
 def plain_json(given: Any) -> dict[str, Any]:
-    """What JSON makes of a mapping, so that it is the same before saving and after loading."""
+    """Return a mapping converted to JSON and back, so that it is the same before saving and after loading."""
     if not isinstance(given, Mapping):
-        raise InputError(f"provenance: a mapping is needed, given {type(given).__name__}")
+        raise InputError(f"provenance: must be a mapping, got {type(given).__name__}")
     try:
         text = json.dumps(dict(given), allow_nan=False, default=_plain_numpy)
         plain: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"provenance: JSON cannot hold it: {error}") from error
+        raise InputError(f"provenance: cannot be saved as JSON: {error}") from error
     return plain
 
 

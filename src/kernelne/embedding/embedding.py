@@ -1,4 +1,4 @@
-"""Embedding: the vectors of a graph's nodes, their ids and where they came from; saved and loaded."""
+"""Embedding: the vectors of a graph's nodes with node ids and provenance, to save and load."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Vectors = NDArray[np.float32]
 class Embedding:
     """Vectors of nodes, looked up by node id: `embedding[id]`, `embedding[[id, id]]`, `id in embedding`.
 
-    vectors       (n, d) float32, finite; what most uses want
-    nodes         (n,) ids, all different: int64, or objects (str; any hashable in memory, but only
+    vectors       (n, d) float32, finite; the vectors for most uses
+    nodes         (n,) node ids, all different: int64, or objects (str; any hashable in memory, but only
                   integers and strings can be saved)
-    provenance    model, parameters, seed, graph fingerprint, versions: whatever JSON can hold
+    provenance    model, parameters, seed, graph fingerprint, versions: any values that JSON supports
     center        (n, d) float32 or None: the vectors of nodes as centres of walks
     context       (n, d) float32 or None: the vectors of nodes as context; center and context may both have
-                  d / 2 columns instead, where the vectors are made of the two side by side
+                  d / 2 columns instead, if the vectors are the two side by side
     kernels       ((name, parameter), ...) or None
     coefficients  (K,) float64 or None: the weight of each kernel
 
-    Other numeric arrays and lists are converted; arrays that are right already are kept, not copied. What is
-    here is a read-only view of them: nothing changes an embedding, unless the array it was made of is changed
-    elsewhere. `embedding.vectors.copy()` is yours to change.
+    Other numeric arrays and lists are converted; arrays of the right dtype are not copied. The attributes are
+    read-only views: an embedding does not change unless an array passed in is changed elsewhere. Use
+    `embedding.vectors.copy()` for an array to modify.
     """
 
     vectors: Vectors
@@ -73,7 +73,7 @@ class Embedding:
         for name, array in tables.items():
             if array.shape != vectors.shape and not halves:
                 raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
-            # Bits, not values: 0.0 equals -0.0 but is another number to give back.
+            # Compare bits, not values: 0.0 equals -0.0 but must be returned as it was given.
             same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
             checked[name] = vectors if same else array
         if self.kernels is not None:
@@ -94,11 +94,11 @@ class Embedding:
 
     @property
     def dim(self) -> int:
-        """The number of columns of the vectors."""
+        """Number of dimensions of the vectors."""
         return int(self.vectors.shape[1])
 
     def __iter__(self) -> Iterator[Any]:
-        """Node ids in the order of the rows."""
+        """Iterate over the node ids in the order of the rows."""
         return iter(self.nodes.tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -106,7 +106,7 @@ class Embedding:
             return np.array(self.vectors, dtype=dtype)
         converted = np.asarray(self.vectors, dtype=dtype)
         if copy is False and converted is not self.vectors:
-            raise ValueError(f"vectors are {self.vectors.dtype}: to have them as {dtype} takes a copy")
+            raise ValueError(f"vectors are {self.vectors.dtype}: converting them to {dtype} needs a copy")
         return converted
 
     def __contains__(self, node: object) -> bool:
@@ -116,14 +116,14 @@ class Embedding:
             return False
 
     def __getitem__(self, ids: Any) -> Vectors:
-        """The vector (d,) of one id, read-only, or the vectors (m, d) of a list or an array of m ids."""
+        """Return the vector (d,) of one id, read-only, or the vectors (m, d) of a list or array of m ids."""
         rows: Vectors = self.vectors[self.index_of(ids)]
         return rows
 
     def index_of(self, ids: Any) -> Any:
-        """The row (int) of one id, or the rows (m,) int64 of a list or an array of m ids.
+        """Return the row (int) of one id, or the rows (m,) int64 of a list or an array of m ids.
 
-        A tuple is one id, as it is in networkx. An id that is not there raises UnknownNodeError.
+        A tuple is one id, as in networkx. Raises UnknownNodeError for an id that is not in the embedding.
         """
         many = isinstance(ids, list) or (hasattr(ids, "__array__") and np.ndim(ids) > 0)
         keys = node_array(ids if many else [ids])
@@ -134,12 +134,12 @@ class Embedding:
         return rows if many else int(rows[0])
 
     def find(self, ids: Any) -> NDArray[np.int64]:
-        """The rows (m,) int64 of a list or an array of m ids, -1 for those that are not there."""
+        """Return the rows (m,) int64 of a list or an array of m ids; -1 for ids not in the embedding."""
         keys = node_array(ids)
         if isinstance(self._lookup, dict):
             return find_rows(self._lookup, keys.tolist())
         rows = np.full(len(keys), -1, dtype=np.int64)
-        if keys.dtype == object:  # something among them is no integer of ours
+        if keys.dtype == object:  # at least one id is not an int64
             fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
             whole = np.fromiter(fits, bool, len(keys))
             rows[whole] = self.find(keys[whole].astype(np.int64))
@@ -151,17 +151,17 @@ class Embedding:
         return rows
 
     def neighbours(self, query: Any, k: int = 10, *, exact: bool = False, metric: str = "cosine") -> Any:
-        """The k nearest nodes of a node or of a vector, the nearest first: a list of (id, score).
+        """Return the k nearest neighbours of a node or of a vector, nearest first: a list of (id, score).
 
-        query   an id, whose node is not among its own neighbours, or an array (d,) of floats; or many: a list
-                or an array of ids, or an array (m, d), for which Neighbours come back: ids (m, k) and scores
-                (m, k) float64. `embedding.neighbours(embedding.nodes)` is those of all nodes
+        query   an id, whose node is excluded from its own neighbours, or an array (d,) of floats; or many: a
+                list or an array of ids, or an array (m, d), which return Neighbours: ids (m, k) and scores
+                (m, k) float64. `embedding.neighbours(embedding.nodes)` returns those of all nodes
         metric  "cosine": scores are similarities, from 1 down to -1, and 0 for vectors of zeros;
-                "euclidean": distances, from 0 up, what the kernels are functions of
-        exact   False: by the index, which may miss some, if `build_index` or `load_index` has brought one for
-                this metric; otherwise, and if True, by comparing with all vectors
+                "euclidean": scores are distances, from 0 up, on which the kernels depend
+        exact   False: use the index of this metric, which may miss some neighbours, if `build_index` or
+                `load_index` was called; otherwise, and if True, compare with all vectors
 
-        Where fewer than k nodes are there, fewer come back; of equal scores the first row comes first.
+        Fewer than k are returned if there are fewer nodes; equal scores are ordered by row.
         """
         index = None if exact else self._indexes.get(metric)
         if hasattr(query, "__array__") and (np.ndim(query) == 2 or _is_vector(query)):
@@ -178,14 +178,14 @@ class Embedding:
         return list(zip(self.nodes[rows[0]].tolist(), scores[0].tolist(), strict=True))
 
     def build_index(self, metric: str = "cosine", n_threads: int | None = None) -> None:
-        """Build an index that makes `neighbours` by this metric fast and approximate (kernelne[search]).
+        """Build an index that makes `neighbours` with this metric fast and approximate (kernelne[search]).
 
-        With several threads two builds differ a little.
+        With several threads, two builds differ slightly.
         """
         self._indexes[metric] = NeighbourIndex(self.vectors, metric, n_threads)
 
     def save_index(self, path: PathLike, metric: str = "cosine", overwrite: bool = False) -> Path:
-        """Save the index, built if need be, beside the embedding's file `path`; the name of its own file."""
+        """Save the index, built if needed, beside the embedding's file `path`; return the index's path."""
         file = index_path(path, metric)
         check_output(file, overwrite)
         if metric not in self._indexes:
@@ -196,19 +196,19 @@ class Embedding:
     def load_index(self, path: PathLike, metric: str = "cosine") -> None:
         """Load the index that `save_index` wrote beside the embedding's file `path`.
 
-        Raises FileNotFoundError if there is none, FileFormatError if it is damaged or of other vectors.
+        Raises FileNotFoundError if there is no index, FileFormatError if it is damaged or of other vectors.
         """
         self._indexes[metric] = NeighbourIndex.load(index_path(path, metric), self.vectors, metric)
 
     def __deepcopy__(self, memo: Any) -> Embedding:
-        # Nothing of it changes, and scikit-learn copies every parameter of every estimator it clones.
+        # An embedding is immutable, and scikit-learn copies every parameter of every estimator it clones.
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_indexes": {}}  # an index can be built anew; a process pool needs none
+        return self.__dict__ | {"_indexes": {}}  # an index can be rebuilt; a process pool needs none
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickle forgets that an array is read-only; one that stands for two stays one.
+        # Pickle loses the read-only flag; an array shared by two attributes stays shared.
         arrays = {id(value): read_only(value) for value in state.values() if isinstance(value, np.ndarray)}
         self.__dict__.update({name: arrays.get(id(value), value) for name, value in state.items()})
 
@@ -217,7 +217,7 @@ class Embedding:
         return f"<Embedding of {len(self)} nodes in {self.dim} dimensions{f', {model}' if model else ''}>"
 
     def save(self, path: PathLike, overwrite: bool = False) -> None:
-        """Save to `path`, in the format its suffix names; all or nothing, the old file stays until the end.
+        """Save to `path`, in the format of its suffix; an old file is only replaced by a complete new one.
 
         suffix         vectors  ids                 provenance  center, context  kernels, coefficients
         .safetensors   yes      yes                 yes         yes              yes
@@ -227,13 +227,13 @@ class Embedding:
         .emb, .txt     yes      as text, no spaces  no          no               no
         .npy           yes      as text, beside     no          no               no
 
-        .npz          arrays without pickle; `numpy.load(path)["vectors"]` needs nothing of this package
+        .npz          arrays without pickle; `numpy.load(path)["vectors"]` works without this package
         .parquet      columns `id` and `vector` (a list of fixed size)
         .csv          header `id,0,1,…`
         .emb, .txt    the text format of word2vec, as gensim reads it
-        .npy          the vectors alone; the ids go to a second file `<path>.nodes.txt`, one a line
+        .npy          only the vectors; the ids go to a second file `<path>.nodes.txt`, one per line
 
-        Every format gives back the vectors bit for bit. Ids saved as text come back as integers if all of
+        Every format restores the vectors bit for bit. Ids saved as text are loaded as integers if all of
         them are plain integers (`7`, `-7`; not `07`, `7.0`), and as strings otherwise.
 
         Raises InputError if the file exists and `overwrite` is false, or if the format cannot hold the ids;
@@ -244,22 +244,22 @@ class Embedding:
         saved = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
         files = files_of(path)
         with ExitStack() as stack:
-            # Left in reverse order: the ids are in place before the vectors that need them.
+            # Exited in reverse order: the ids are in place before the vectors that need them.
             temporaries = [stack.enter_context(atomic_output(file, overwrite)) for file in files]
             for temporary, content in zip(temporaries, (write, write_node_lines), strict=False):
                 with open(temporary, "wb") as stream:
                     content(saved, stream)
-                    # Before any file is put in place, so that a full disk leaves an old pair as it was.
+                    # Before any file is moved into place, so that a full disk leaves an old pair unchanged.
                     stream.flush()
                     os.fsync(stream.fileno())
 
     @classmethod
     def load(cls, path: PathLike) -> Embedding:
-        """Load what `save` wrote; the suffix tells the format, and nothing in the file is ever executed.
+        """Load a saved embedding; the suffix gives the format, and nothing in the file is executed.
 
         Raises FileNotFoundError if there is no such file, InputError if it cannot be read, FileFormatError if
-        it is not what it should be: cut short, damaged, of another kind, or with ids that repeat or values
-        that are not finite.
+        its content is invalid: truncated, damaged, of another format, or with repeated ids or values that are
+        not finite.
         """
         read = FORMATS[known_suffix(path)].read
         if check_input(path) == 0:
@@ -269,8 +269,8 @@ class Embedding:
         except FileFormatError:
             raise
         except OSError as error:
-            # The contents, not the system: pyarrow reports damage without a number, and an archive that
-            # points before its own start makes for an invalid argument.
+            # Damaged contents, not a system error: pyarrow reports damage without an errno, and an archive
+            # that points before its own start raises EINVAL.
             if error.errno not in (None, errno.EINVAL):
                 raise
             raise _damaged(path, error) from error
@@ -278,18 +278,18 @@ class Embedding:
             raise _damaged(path, error) from error
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table of the columns `id` and `vector` (a list of fixed size), as in a .parquet file."""
+        """Return a pyarrow Table with columns `id` and `vector` (fixed-size list), as in a .parquet file."""
         check_ids(self.nodes, "table.parquet")
         return parquet.to_table({item.name: getattr(self, item.name) for item in fields(self)})
 
     @classmethod
     def from_arrow(cls, table: Any) -> Embedding:
-        """What `to_arrow` made, or any table, of polars too, with the columns `id` and `vector`."""
+        """Create an embedding from a table, also of polars, with the columns `id` and `vector`."""
         try:
             found = pa.table(table)
             for name in ("id", "vector"):
                 if found.column_names.count(name) > 1:
-                    raise InputError(f"the table: several columns are called {name!r}; give one")
+                    raise InputError(f"the table: several columns are named {name!r}; give one")
             return cls(**parquet.from_table(Path("the table"), found))
         except InputError:
             raise
@@ -297,9 +297,9 @@ class Embedding:
             raise _damaged("the table", error) from error
 
     def to_pandas(self) -> Any:
-        """A DataFrame of the vectors, columns 0 … d - 1, its index the ids.
+        """Return a DataFrame of the vectors, with columns 0 … d - 1 and the ids as index.
 
-        `Embedding(frame, frame.index)` takes it back.
+        `Embedding(frame, frame.index)` converts it back.
         """
         try:
             import pandas
@@ -308,10 +308,10 @@ class Embedding:
         return pandas.DataFrame(self.vectors.copy(), index=pandas.Index(self.nodes.tolist(), name="id"))
 
     def to_networkx(self, graph: Any, attribute: str = "vector") -> Any:
-        """A networkx graph whose nodes have their vector, a (d,) float32 array, as an attribute.
+        """Return a networkx graph whose nodes have their vector, a (d,) float32 array, as an attribute.
 
-        `graph` is one of networkx, of which this is a copy, or anything that `fit` takes. All its nodes must
-        be in the embedding.
+        `graph` is a networkx graph, which is copied, or any graph that `fit` accepts. All its nodes must be
+        in the embedding.
         """
         if hasattr(graph, "nodes") and hasattr(graph, "add_nodes_from"):
             made = graph.copy()
@@ -325,9 +325,9 @@ class Embedding:
         return made
 
     def to_gensim(self) -> Any:
-        """Gensim's KeyedVectors; keys are the ids as strings.
+        """Return gensim KeyedVectors; the keys are the ids as strings.
 
-        `Embedding(keyed.vectors, keyed.index_to_key)` takes it back, with strings for ids.
+        `Embedding(keyed.vectors, keyed.index_to_key)` converts them back, with strings as ids.
         """
         try:
             from gensim.models import KeyedVectors
@@ -338,7 +338,7 @@ class Embedding:
         return keyed
 
     def to_torch(self) -> Any:
-        """The vectors as a (n, d) float32 tensor of torch, a copy; row i belongs to `nodes[i]`."""
+        """Return a copy of the vectors as a torch tensor (n, d) float32; row i belongs to `nodes[i]`."""
         try:
             import torch
         except ImportError:

@@ -1,7 +1,7 @@
-"""The nearest vectors of a table: exactly by products of blocks, or approximately by an index.
+"""Nearest neighbours among vectors: exact, by matrix products of blocks, or approximate, by an index.
 
-Both ways find candidates in float32 and rank them in float64, so that scores are right either way, and equal
-vectors come in the order of their rows.
+Both find candidates in float32 and rank them in float64, so that the scores are accurate in both cases, and
+equal vectors are ranked in the order of their rows.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from kernelne._checks import check_count
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError, ParameterError
 from kernelne.io.files import PathLike, atomic_output, check_input
 
-#: What nearness is measured by, and what its score is called.
+#: The metrics, and the name of the score of each.
 METRICS = {"cosine": "similarity", "euclidean": "distance"}
 
-_SPARE = 32  # candidates beyond k, so that rounding in float32 hides none of the nearest
-_BLOCK = 2**24  # numbers held at a time: 64 MB in float32
+_SPARE = 32  # candidates beyond k, so that rounding in float32 loses none of the nearest
+_BLOCK = 2**24  # numbers in memory at a time: 64 MB in float32
 _BLOCK_ROWS = 2**16
-_FIRST_ROWS = 2**12  # those whose nearest are found first, to leave most of the others out at a glance
+_FIRST_ROWS = 2**12  # rows searched first: their nearest are a threshold that rejects most other rows
 _QUERIES = 2**8
-#: Squared lengths between which products in float32 neither vanish nor overflow.
+#: Squared lengths between which products in float32 neither underflow nor overflow.
 _SHORTEST, _LONGEST = 1e-30, 1e30
 
-#: Settings of the index, by metric: benchmarks/neighbours.py has what they find. By distance it takes more,
-#: as short vectors are near to all.
+#: Settings of the index, by metric; benchmarks/neighbours.py measures their recall. Euclidean distance needs
+#: larger ones, as short vectors are near to all others.
 _SETTINGS = {
     "cosine": {"connectivity": 32, "expansion_add": 200, "expansion_search": 300},
     "euclidean": {"connectivity": 64, "expansion_add": 400, "expansion_search": 400},
@@ -45,14 +45,14 @@ Scores = NDArray[np.float64]
 
 
 class Neighbours(NamedTuple):
-    """The nearest of m nodes or vectors, the nearest first: ids (m, k), and their scores (m, k) float64."""
+    """Nearest neighbours of m nodes or vectors, nearest first: ids (m, k) and scores (m, k) float64."""
 
     ids: NDArray[Any]
     scores: Scores
 
 
 class NeighbourIndex:
-    """An approximate index (HNSW, by usearch) of the rows of a table of vectors (n, d) float32."""
+    """An approximate index (HNSW, by usearch) of vectors (n, d) float32."""
 
     def __init__(self, vectors: NDArray[np.float32], metric: str, n_threads: int | None = None) -> None:
         check_metric(metric)
@@ -69,20 +69,20 @@ class NeighbourIndex:
         self._index.add(np.arange(len(vectors)), vectors, threads=n_threads or 0)
 
     def candidates(self, queries: NDArray[np.float32], count: int) -> Rows:
-        """Rows (m, count) that are near; -1 where the index found fewer."""
+        """Return candidate rows (m, count) near the queries; -1 where the index found fewer."""
         try:
             found = self._index.search(np.ascontiguousarray(queries), count)
         except RuntimeError as error:
-            raise InputError(f"the index of neighbours is damaged, build it anew: {error}") from error
+            raise InputError(f"the neighbour index is damaged, rebuild it: {error}") from error
         keys = found.keys.astype(np.int64).reshape(len(queries), -1)
-        counts = getattr(found, "counts", [keys.shape[1]])  # of one query there are just as many keys
+        counts = getattr(found, "counts", [keys.shape[1]])  # a single query has no counts: all keys are valid
         there = np.arange(keys.shape[1]) < np.reshape(counts, (-1, 1))
         rows = np.full((len(queries), count), -1)
         rows[:, : keys.shape[1]] = np.where(there & (keys < len(self._index)), keys, -1)
         return rows
 
     def save(self, path: PathLike, overwrite: bool = False) -> None:
-        """Write the index, with hashes of itself and of the vectors it is of; whole or not at all."""
+        """Write the index, with hashes of itself and of its vectors, whole or not at all."""
         from safetensors.numpy import save
 
         content = np.frombuffer(self._index.save(), np.uint8)
@@ -98,7 +98,7 @@ class NeighbourIndex:
 
     @classmethod
     def load(cls, path: PathLike, vectors: NDArray[np.float32], metric: str) -> NeighbourIndex:
-        """Read what `save` wrote; FileFormatError if it is damaged, or not of these vectors and metric."""
+        """Read an index; raise FileFormatError if it is damaged or has other vectors or another metric."""
         from safetensors import SafetensorError, safe_open
 
         check_metric(metric)
@@ -110,37 +110,37 @@ class NeighbourIndex:
                 facts = file.metadata() or {}
                 content = file.get_tensor("index") if "index" in file.keys() else None  # noqa: SIM118
         except SafetensorError as error:
-            raise FileFormatError(path, f"not a readable index of neighbours: {error}") from error
+            raise FileFormatError(path, f"not a readable neighbour index: {error}") from error
         if facts.get("format") != _FORMAT or content is None:
-            raise FileFormatError(path, "not an index of neighbours that this version can read")
-        # Before usearch sees it, which trusts what it is given. This finds damage, not malice.
+            raise FileFormatError(path, "not a neighbour index that this version can read")
+        # Checked first, as usearch trusts its input. This detects damage, not a malicious file.
         if facts.get("content") != _hash(content):
-            raise FileFormatError(path, "the index of neighbours is damaged: build it anew")
+            raise FileFormatError(path, "the neighbour index is damaged: rebuild it")
         if facts.get("metric") != metric:
-            raise FileFormatError(path, f"is an index by {facts.get('metric')}, not by {metric}")
+            raise FileFormatError(path, f"is an index for metric {facts.get('metric')}, not {metric}")
         if facts.get("settings") != json.dumps(_SETTINGS[metric]):
-            raise FileFormatError(path, "the index of neighbours has other settings: build it anew")
+            raise FileFormatError(path, "the neighbour index has other settings: rebuild it")
         if facts.get("vectors") != (fingerprint := _hash(vectors)):
-            raise FileFormatError(path, "is the index of other vectors: build it anew")
+            raise FileFormatError(path, "is the index of other vectors: rebuild it")
         try:
             index = library.Index.restore(content.tobytes(), enable_key_lookups=False, **_SETTINGS[metric])
         except RuntimeError:
             index = None
         if index is None or len(index) != len(vectors) or index.ndim != vectors.shape[1]:
-            raise FileFormatError(path, "the index of neighbours is damaged: build it anew")
+            raise FileFormatError(path, "the neighbour index is damaged: rebuild it")
         made = cls.__new__(cls)
         made.metric, made.vectors_hash, made._index = metric, fingerprint, index
         return made
 
 
 def index_path(path: PathLike, metric: str) -> Path:
-    """Where the index of the embedding at `path` lies: beside it."""
+    """Return the path of the index of the embedding at `path`: a file beside it."""
     check_metric(metric)
     return Path(f"{os.fspath(path)}.{metric}.usearch")
 
 
 def check_metric(metric: Any) -> None:
-    """Raise a ParameterError unless there is such a metric."""
+    """Raise ParameterError for an unknown metric."""
     if not isinstance(metric, str) or metric not in METRICS:
         raise ParameterError("metric", metric, f"must be one of {', '.join(METRICS)}")
 
@@ -154,11 +154,11 @@ def nearest(
     own: Rows | None = None,
     index: NeighbourIndex | None = None,
 ) -> tuple[Rows, Scores]:
-    """The k nearest rows of vectors (n, d), (m, k) int64, the nearest first, and their scores (m, k).
+    """Return the k nearest rows of vectors (n, d), as (m, k) int64, nearest first, and their scores (m, k).
 
-    Of queries (m, d); or of the rows `own` (m,), each of which is then left out of its own neighbours. Fewer
-    than k columns come back where there are fewer rows. An index makes it approximate. Scores are
-    similarities by cosine, where a vector of zeros has 0 with all, or Euclidean distances.
+    The queries are vectors (m, d), or the rows `own` (m,), each of which is excluded from its own neighbours.
+    If there are fewer than k rows, fewer columns are returned. With an index the search is approximate.
+    Scores are cosine similarities, 0 for a vector of zeros, or Euclidean distances.
     """
     check_count("k", k)
     check_metric(metric)
@@ -175,7 +175,7 @@ def nearest(
 
 
 class _Search:
-    """Finds the k nearest of some queries at a time; for that it needs lengths, computed once."""
+    """Finds the k nearest rows of a batch of queries; the lengths of the vectors are computed once."""
 
     def __init__(
         self, vectors: NDArray[np.float32], k: int, metric: str, index: NeighbourIndex | None
@@ -189,7 +189,7 @@ class _Search:
             with np.errstate(over="ignore", under="ignore"):
                 self.squares = np.einsum("ij,ij->i", vectors, vectors)
             short = self.squares < _SHORTEST
-            # Where float32 cannot do it all is done in float64; for vectors of a training run that is never.
+            # Beyond the range of float32 all is done in float64; trained vectors never need it.
             self.fits = bool(self.squares.max() < _LONGEST and not vectors[short].any())
             with np.errstate(divide="ignore"):
                 self.inverse = np.where(short, np.float32(0), 1 / np.sqrt(self.squares))
@@ -214,20 +214,20 @@ class _Search:
             else:
                 sure = np.zeros(len(queries), bool)
         unsure = np.flatnonzero(~sure)
-        # Many alike, as leaves of a star or nodes without edges may be, are one question.
+        # Equal queries, such as leaves of a star or nodes without edges, are searched once.
         _, first, which = np.unique(exact[unsure], axis=0, return_index=True, return_inverse=True)
         for group, one in enumerate(first):
             members = unsure[which.ravel() == group]
             near, values = self._in_full(exact[unsure[one]], self.k + (skip is not None))
             own = np.full(len(members), -1) if skip is None else skip[members]
-            kept = np.argsort(near == own[:, None], axis=1, kind="stable")[:, : self.k]  # oneself goes last
+            kept = np.argsort(near == own[:, None], axis=1, kind="stable")[:, : self.k]  # itself last
             rows[members], closeness[members] = near[kept], values[kept]
         return rows, closeness
 
     def _candidates(
         self, queries: NDArray[np.float32], lengths: Scores, skip: Rows | None
     ) -> tuple[Rows, Scores]:
-        """Rows (m, candidates) that are nearest in float32, and what no other is above there (m,)."""
+        """Return the nearest rows in float32 (m, candidates), and an upper bound (m,) on all other rows."""
         m, n, c = len(queries), len(self.vectors), self.n_candidates
         if self.metric == "cosine":
             scale = np.divide(1.0, lengths, out=np.zeros(m), where=lengths > 0)[:, None]
@@ -235,7 +235,7 @@ class _Search:
         else:
             factors = 2 * queries
         pool = np.full((m, c), -1), np.full((m, c), -np.inf, np.float32)
-        # The first block holds all candidates: others are only compared with the least of those.
+        # The first block fills the candidates; later blocks are only compared with the worst of them.
         bounds = [0, *range(min(n, max(_FIRST_ROWS, c)), n, _BLOCK_ROWS), n]
         for start, stop in pairwise(bounds):
             near = factors @ self.vectors[start:stop].T
@@ -252,10 +252,10 @@ class _Search:
         return rows, values.min(axis=1).astype(np.float64) if c < n else np.full(m, -np.inf)
 
     def _above(self, closeness: Scores, lengths: Scores, least: Scores) -> NDArray[np.bool_]:
-        """Whether that closeness (m,) is above what rounding can have hidden among rows of at most `least`.
+        """Return whether closeness (m,) exceeds `least`, the bound on the other rows, by more than rounding.
 
-        By distance they are measured by 2x·q − |x|². Any x that is as near is no longer than the query and
-        the distance together.
+        For the Euclidean distance the bound is on 2x·q − |x|². Any x that is as near is at most as long as
+        the query plus the distance.
         """
         rounding = (self.vectors.shape[1] + 4) * float(np.finfo(np.float32).eps)
         reach: Scores | float = 1.0
@@ -266,14 +266,14 @@ class _Search:
         return above
 
     def _rank(self, queries: Scores, candidates: Rows) -> tuple[Rows, Scores]:
-        """The k nearest of each row of candidates, -1 being none, and their closeness."""
+        """Return the k nearest of each row of candidates (-1: none), and their closeness."""
         closeness = _closeness(queries[:, None], self.vectors[candidates], self.metric)
         closeness[candidates < 0] = -np.inf
         order = np.lexsort((candidates, -closeness), axis=-1)[:, : self.k]
         return np.take_along_axis(candidates, order, 1), np.take_along_axis(closeness, order, 1)
 
     def _in_full(self, query: Scores, k: int) -> tuple[Rows, Scores]:
-        """The k nearest rows of one query, all of them compared in float64."""
+        """Return the k nearest rows of one query, compared with all rows in float64."""
         parts = _parts(len(self.vectors), max(_BLOCK // 4 // self.vectors.shape[1], 1))
         closeness = np.concatenate([_closeness(query, self.vectors[part], self.metric) for part in parts])
         least = np.partition(closeness, -k)[-k]
@@ -287,7 +287,7 @@ class _Search:
 def _merge(
     pool: tuple[Rows, NDArray[np.float32]], near: NDArray[np.float32], start: int
 ) -> tuple[Rows, NDArray[np.float32]]:
-    """The pool (m, c) of rows and their nearness with those of the block `near` (m, b) that are nearer."""
+    """Merge the nearer rows of the block `near` (m, b) into the pool (m, c) of rows and their closeness."""
     rows, values = pool
     m, c = rows.shape
     if start == 0:
@@ -306,9 +306,9 @@ def _merge(
 
 
 def _closeness(queries: Scores, vectors: NDArray[np.float32], metric: str) -> Scores:
-    """(…, c) float64, higher is nearer: the cosine, or minus the distance, of queries (…, d) and vectors.
+    """Return the cosine, or minus the distance, of queries (…, d) and vectors: (…, c) float64.
 
-    Sums along rows, never products of matrices: equal vectors shall have equal closeness to the last bit.
+    Sums along rows, not matrix products, so that equal vectors have exactly equal closeness.
     """
     exact = vectors.astype(np.float64)
     if metric == "euclidean":
@@ -326,16 +326,16 @@ def _parts(n: int, size: int) -> Iterator[slice]:
 
 
 def _hash(array: NDArray[Any]) -> str:
-    """Hex digest of an array: its shape and its bytes."""
+    """Return the hex digest of an array's shape, dtype and bytes."""
     digest = hashlib.blake2b(f"{array.shape} {array.dtype}|".encode(), digest_size=20)
     digest.update(array.data)
     return digest.hexdigest()
 
 
 def check_query(query: NDArray[np.float32], dim: int) -> None:
-    """Raise InputError unless the last axis of a query has `dim` numbers."""
+    """Raise InputError unless the last axis of a query has length `dim`."""
     if query.shape[-1] != dim:
-        raise InputError(f"query: {query.shape[-1]} numbers, but vectors here have {dim} dimensions")
+        raise InputError(f"query: has {query.shape[-1]} dimensions, but the vectors have {dim}")
 
 
 def _usearch() -> Any:

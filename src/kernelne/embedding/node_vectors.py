@@ -1,4 +1,4 @@
-"""NodeVectors: the vectors of nodes as a step of a scikit-learn pipeline."""
+"""NodeVectors: a scikit-learn transformer from node ids to vectors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kernelne.graph.ids import node_array
 
 
 class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns node ids into the rows of an embedding.
+    """Transforms node ids to their vectors in an embedding.
 
     Parameters
     ----------
-    embedding: an Embedding, or the path of one that was saved.
-    unknown: what becomes of an id that the embedding lacks: "error", or "zeros", a row of zeros.
+    embedding: an Embedding, or the path of a saved one.
+    unknown: how to treat an id that is not in the embedding: "error" raises, "zeros" gives a row of zeros.
 
-    X is ids, one a sample: a list, an array or a Series, or a table of one column.
+    X is one node id per sample: a list, an array or a Series, or a table with one column.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.unknown = unknown
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Take in the embedding. X and y are not looked at: nothing is learned from them."""
+        """Check and load the embedding. X and y are ignored."""
         if self.unknown not in ("error", "zeros"):
             raise ParameterError("unknown", self.unknown, 'must be "error" or "zeros"')
         if isinstance(self.embedding, str | os.PathLike):
@@ -55,7 +55,7 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """The vectors (m, dim) float32 of m ids."""
+        """Return the vectors (m, dim) float32 of m ids."""
         check_is_fitted(self, "embedding_")
         ids = _ids(X, self.embedding_.nodes)
         if self.unknown == "error":
@@ -72,28 +72,28 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False  # but for one column
+        tags.input_tags.two_d_array = False  # except one column
         tags.input_tags.string = True
         return tags
 
 
 def _ids(X: Any, nodes: NDArray[Any]) -> NDArray[Any]:
-    """Ids (m,) of a list, an array or a Series, or of a table of one column, of the kind that `nodes` are."""
+    """Return ids (m,) from a list, an array, a Series, or a table with one column, of the type of `nodes`."""
     if isinstance(X, list) and X and all(isinstance(row, list) and len(row) == 1 for row in X):
         X = [row[0] for row in X]
     if hasattr(X, "__array__") and np.ndim(X) == 2:
         table = np.asarray(X)
         if table.shape[1] != 1:
-            raise InputError(f"X: shape {table.shape}: give node ids, one a sample, not their vectors")
+            raise InputError(f"X: shape {table.shape}: give one node id per sample, not vectors")
         X = table[:, 0]
     if nodes.dtype != object and hasattr(X, "__array__") and np.asarray(X).dtype.kind == "f":
-        # As a column of integers becomes when a value is missing somewhere.
+        # pandas turns a column of integers into floats if a value is missing.
         given = np.asarray(X)
         if (odd := np.flatnonzero(~(given == np.floor(given)))).size:
-            raise InputError(f"X[{odd[0]}] is {given[odd[0]]}, and the embedding's ids are integers")
+            raise InputError(f"X[{odd[0]}] is {given[odd[0]]}, but the ids of the embedding are integers")
         X = given.astype(np.int64)
     ids = node_array(X)
     if len(ids) and isinstance(ids[0], str) != isinstance(nodes[0], str):
         kinds = f"ids such as {nodes.tolist()[0]!r}, and X such as {ids.tolist()[0]!r}"
-        raise InputError(f"X: the embedding has {kinds}: give both as one kind")
+        raise InputError(f"X: the embedding has {kinds}: give both the same type")
     return ids

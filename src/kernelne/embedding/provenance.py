@@ -1,4 +1,4 @@
-"""What an embedding tells of where it came from."""
+"""The parts of an embedding's provenance that describe the graph and the software."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelne.graph import Graph
 
 
 def describe_graph(graph: Graph) -> dict[str, Any]:
-    """What provenance tells of the graph."""
+    """Return the provenance of the graph."""
     return {
         "fingerprint": graph.fingerprint,
         "nodes": graph.n_nodes,
@@ -24,7 +24,7 @@ def describe_graph(graph: Graph) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """What provenance tells of the software."""
+    """Return the versions of the software."""
     return {
         "kernelne": __version__,
         "numpy": np.__version__,

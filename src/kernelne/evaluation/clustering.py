@@ -1,4 +1,4 @@
-"""Clusters of nodes by k-means on their vectors, against given classes or the graph's own communities."""
+"""k-means clustering of nodes by their vectors, compared with classes or with Louvain communities."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kernelne.io.labels import Labels, by_id
 
 @dataclass(frozen=True, eq=False)
 class ClusterScores:
-    """Clusters and how good they are; None where there was nothing to compare with.
+    """Clusters and their scores; a score is None if there was nothing to compare with.
 
     Attributes
     ----------
     assignment: (n,) int64, the cluster of each node, from 0.
-    n_clusters: how many were asked for.
+    n_clusters: number of clusters requested.
     nmi, ari: normalised mutual information and adjusted Rand index, against classes or communities.
-    n_compared: nodes they were taken over: those with a label.
-    modularity: of the clusters in the graph.
+    n_compared: number of nodes that nmi and ari are computed over: those with a label.
+    modularity: modularity of the clusters in the graph.
     """
 
     assignment: NDArray[np.int64]
@@ -45,12 +45,12 @@ def cluster_nodes(
     n_init: int = 10,
     random_state: int = 0,
 ) -> ClusterScores:
-    """k-means, the best of `n_init` starts, on vectors: an array (n, d), or an Embedding.
+    """Cluster vectors, an array (n, d) or an Embedding, by k-means, the best of `n_init` starts.
 
-    labels: one class a node, (n,) of any kind; or Labels, which may miss some of the nodes: those are
-    clustered and not compared. Where there are none, the Louvain communities of `graph` under `random_state`
-    stand for them. Row i of arrays is node i of the graph; an Embedding and Labels go by node id.
-    `n_clusters` is the number of these classes or communities unless given.
+    labels: one class per node, (n,) of any dtype; or Labels, which may lack some nodes: these are clustered
+    but not compared. Without labels, the Louvain communities of `graph` (seed `random_state`) are used.
+    Row i of arrays is node i of the graph; an Embedding and Labels are matched by node id. `n_clusters`
+    defaults to the number of classes or communities.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score

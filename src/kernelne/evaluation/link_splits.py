@@ -1,4 +1,4 @@
-"""Hiding edges and drawing pairs that have none: what link predictors learn from and are tested on."""
+"""Hide edges and sample non-edges, to train and test link prediction."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kernelne.graph.pairs import pair_anew, spare_edges, uniform_non_edges
 
 @dataclass(frozen=True, eq=False)
 class LinkSplit:
-    """A graph with edges hidden, and the pairs to learn from and to test on.
+    """A graph with edges hidden, and the pairs to train and to test on.
 
     Attributes
     ----------
-    graph: the residual graph, to be embedded: undirected, connected, ids in the order they had.
+    graph: the residual graph, to be embedded: undirected and connected, node ids in their original order.
     train_edges, train_non_edges: (k, 2) int64 rows of `graph`, u < v: all its edges, and as many non-edges.
     test_edges, test_non_edges: (k, 2) int64, likewise: the hidden edges, and as many other non-edges.
     """
@@ -40,13 +40,13 @@ class LinkSplit:
 def split_links(
     graph: Any, *, test_share: float = 0.5, non_edges: str = "uniform", random_state: int = 0
 ) -> LinkSplit:
-    """Hide edges of the giant component and draw non-edges: the same seed gives the same split.
+    """Hide edges of the giant component and sample non-edges; the same seed gives the same split.
 
     Self-loops are dropped and directions ignored (u → v and v → u become one edge, their weights add). Edges
-    are visited in random order and hidden unless that disconnects what is left, until there are
-    round(test_share · edges); a warning says so when fewer can go. Non-edges are pairs of the giant component
-    that no edge joins, all different: drawn "uniform" over pairs, or by "degree": the ends of the edges they
-    stand against are paired anew at random, so that a node's degree alone tells nothing.
+    are visited in random order and hidden unless that disconnects the remaining graph, until
+    round(test_share · edges) are hidden; a warning is issued if fewer can be. Non-edges are distinct pairs of
+    nodes of the giant component without an edge. They are sampled "uniform" over pairs, or by "degree": the
+    ends of the edges are re-paired at random, so that degrees alone do not separate edges from non-edges.
     """
     if not isinstance(test_share, Real) or not 0 < test_share < 1:
         raise ParameterError("test_share", test_share, "must lie between 0 and 1, both excluded")
@@ -65,7 +65,7 @@ def split_links(
 
 
 def _giant_component(graph: Graph) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float32] | None]:
-    """Ids (n,), edges (m, 2) with u < v in ascending order, and weights (m,) of the largest component."""
+    """Return node ids (n,), sorted edges (m, 2), u < v, and weights (m,) of the giant component."""
     _, component = connected_components(graph.to_scipy(), directed=False)
     inside = component == np.argmax(np.bincount(component))
     edges, weights = edges_of(graph)
@@ -77,7 +77,7 @@ def _giant_component(graph: Graph) -> tuple[NDArray[Any], NDArray[np.int64], NDA
 
 
 def _graph_of(nodes: NDArray[Any], edges: NDArray[np.int64], weights: NDArray[np.float32] | None) -> Graph:
-    """The undirected graph of edges with u < v in ascending order."""
+    """Return the undirected graph of edges (m, 2), u < v, in ascending order."""
     offsets = np.zeros(len(nodes) + 1, np.int64)
     np.cumsum(np.bincount(edges[:, 0], minlength=len(nodes)), out=offsets[1:])
     values = np.empty(0, np.float32) if weights is None else weights
@@ -88,19 +88,19 @@ def _graph_of(nodes: NDArray[Any], edges: NDArray[np.int64], weights: NDArray[np
 def _choose_hidden(
     edges: NDArray[np.int64], n: int, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which edges (m,) to hide: the first of a random order that can go without cutting the graph."""
+    """Return a mask (m,) of edges to hide: the first in random order that leave the graph connected."""
     m = len(edges)
     wanted = round(share * m)
     if m == n - 1:
-        raise InputError(f"the giant component is a tree of {n} nodes: no edge can be hidden without a cut")
+        raise InputError(f"the giant component is a tree of {n} nodes: hiding any edge disconnects it")
     if wanted == 0:
-        raise ParameterError("test_share", share, f"hides none of {m} edges: give more")
+        raise ParameterError("test_share", share, f"hides none of {m} edges: use a larger share")
     order = rng.permutation(m)
     spare = order[spare_edges(edges, order, n)]
     if len(spare) < wanted:
         warn(
-            f"test_share={share}: {wanted} of {m} edges asked for, {len(spare)} hidden: all that can go "
-            "without disconnecting the graph"
+            f"test_share={share}: {wanted} of {m} edges requested, {len(spare)} hidden: hiding more would "
+            "disconnect the graph"
         )
     hidden = np.zeros(m, bool)
     hidden[spare[:wanted]] = True
@@ -110,7 +110,7 @@ def _choose_hidden(
 def _degree_non_edges(
     test: NDArray[np.int64], train: NDArray[np.int64], nodes: NDArray[Any], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The ends of the test edges, then those of the others, paired anew: (m, 2), u < v, none an edge."""
+    """Re-pair the ends of the test edges, then of the training edges: non-edges (m, 2), u < v."""
     n = len(nodes)
     edges = np.concatenate([test, train])
     degrees = np.bincount(edges.ravel(), minlength=n)

@@ -143,12 +143,9 @@ def _output_error(path: PathLike, error: OSError) -> OutputError:
     return OutputError(f"{os.fspath(path)}: cannot be written: {reason}")
 
 
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-
-
 _XML = b"<?xml"
-
-
 _KINDS = {
     b"PK\x03\x04": "is an Excel or zip file: save it as CSV, or unpack it",
     b"\xd0\xcf\x11\xe0": "is an old Excel file: save it as CSV",
@@ -185,6 +182,11 @@ def check_input(path: str | os.PathLike[str]) -> int:
     return status.st_size
 
 
+def compression_by_name(path: str | os.PathLike[str]) -> str | None:
+    """How the file is compressed, gzip or zstd, by its name; None: it is not."""
+    return _COMPRESSIONS.get(Path(path).suffix.lower())
+
+
 def check_compressed(path: str | os.PathLike[str], compression: str) -> None:
     """Raise FileFormatError if a file with the suffix of `compression` is not compressed; it may be empty."""
     with open(path, "rb") as file:
@@ -195,14 +197,14 @@ def check_compressed(path: str | os.PathLike[str], compression: str) -> None:
         raise FileFormatError(path, f"is not a {compression} file, despite its suffix")
 
 
-def compression_by_content(path: str | os.PathLike[str]) -> str:
+def compression_suffix(path: str | os.PathLike[str]) -> str:
     """Return the suffix of the compression found in the first bytes; empty if the file is not compressed."""
     with open(path, "rb") as file:
         head = file.read(4)
     return ".gz" if head.startswith(_GZIP) else ".zst" if head == _ZSTD else ""
 
 
-def check_start(path: str | os.PathLike[str], head: bytes, xml: bool = False) -> None:
+def refuse_other_kinds(path: str | os.PathLike[str], head: bytes, xml: bool = False) -> None:
     """Raise FileFormatError if the first bytes show that the file is not text; `xml`: it may be XML."""
     text = head.removeprefix(BOM_UTF8).lstrip().lower()
     for magic, message in _KINDS.items():

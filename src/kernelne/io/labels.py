@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph.ids import id_column, node_array, plain_integers, string_objects, unknown_node
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
+from kernelne.io.text.columns import Layout, read_columns
 from kernelne.io.text.sniff import Field
 from kernelne.io.text.tokens import WHITESPACE
 
@@ -248,7 +249,10 @@ def read_labels(
     if header is None:
         header = _is_header([sniff.split(raw, mark) for _, raw in sample])
     first_line = sample[0][0] + header
-    nodes, lists = _read_columns(path, mark, first_line)
+    layout = Layout(mark, 2, 2, False, first_line, may_lack_last_id=True)
+    found = read_columns(path, layout, True, partial(_line_error, path, layout))
+    assert found is not None  # as text, every file can be read or is an error
+    nodes, lists = (column.cast(pa.large_string()).combine_chunks() for column in found[0])
     if not len(nodes):
         raise FileFormatError(
             path,
@@ -266,7 +270,7 @@ def read_labels(
     if empty >= 0:
         line, raw = next(islice(text_lines.data_lines(path, first_line), int(given[owners[empty]]), None))
         expected = f"expected a label before and after each {_joint(mark)!r}"
-        raise FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
     ids, rows = _encode(nodes)
     classes, columns = _encode(names)
     order = np.argsort(classes, kind="stable")
@@ -344,34 +348,11 @@ def _is_header(rows: Sequence[Sequence[Field]]) -> bool:
     return words and len(rows) > 1 and all(len(row) == 2 and row[0].is_integer for row in rows[1:])
 
 
-def _read_columns(path: str | os.PathLike[str], mark: int, first_line: int) -> tuple[Any, Any]:
-    """Return the two fields of each line as large_string arrays."""
-    text = np.empty((2, text_lines.BUFFER), np.uint8)
-    ends = np.zeros((2, text_lines.BUFFER // 2 + 2), np.int32)  # no data line is shorter than "1\n"
-    out = np.empty((2, 0), np.int64), np.empty(0), text, ends
-    pieces: tuple[list[Any], list[Any]] = ([], [])
-    line = 0
-    for buffer, start, stop in text_lines.read_chunks(path):
-        text_lines.check_text(path, buffer, start, stop, line)
-        count, status, position, line = tokens.scan(
-            buffer, start, stop, line, first_line, mark, 2, 2, 1, False, True, out, np.empty(0, np.int64)
-        )
-        if status != tokens.OK:
-            raise _line_error(path, status, mark, line, text_lines.text_at(buffer, position))
-        for k, column in enumerate(pieces):
-            bounds = pa.py_buffer(ends[k, : count + 1].copy())
-            data = pa.py_buffer(text[k, : ends[k, count]].copy())
-            chunk = pa.Array.from_buffers(pa.string(), count, [None, bounds, data])
-            column.append(chunk.cast(pa.large_string()))
-    nodes, lists = (pa.concat_arrays(column) for column in pieces)
-    return nodes, lists
-
-
 def _line_error(
-    path: str | os.PathLike[str], status: int, mark: int, line: int, text: str
+    path: str | os.PathLike[str], layout: Layout, status: int, line: int, text: str
 ) -> FileFormatError:
-    between = sniff.SEPARATORS.get(mark, repr(chr(mark)))
-    wanted = f"expected a node and its labels separated by {between}, several labels by {_joint(mark)!r}"
+    joint = _joint(layout.separator)
+    wanted = f"expected a node and its labels separated by {layout.between}, several labels by {joint!r}"
     expected = {
         tokens.EMPTY_ID: f"{wanted}; a field is empty",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",

@@ -1,1 +1,1 @@
-"""Link prediction: features of pairs of nodes, and a predictor of new links."""
+"""Link prediction: features of node pairs, and an estimator that predicts new edges."""

@@ -1,8 +1,9 @@
-"""What is known of a pair of nodes from a graph and its embedding, as a row of numbers.
+"""Features of node pairs, computed from a graph and its embedding.
 
-Distances, degrees and norms are taken relative to the graph and standardised by its own random pairs, so that
-what was learned on a graph with edges held out carries over to the whole one. Counts of shared neighbours and
-paths stay as they are: in a large graph hardly a random pair has any, which would be no measure for them.
+Distances, degrees and norms are standardised by the mean and standard deviation over random pairs of the same
+graph, so that a model trained on a graph with edges held out can be applied to the whole graph. Counts of
+common neighbours and of paths are not standardised: in a large graph almost no random pair has any, so their
+standard deviation over random pairs is no useful scale.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from kernelne.graph import Graph
 from kernelne.graph.ops import common_neighbours, loopless_degrees
 from kernelne.model.kernels import KERNELS
 
-_BLOCK = 2**14  # pairs at a time: 128 dimensions make 8 MB a table
-#: Added to squared distances before the logarithm, in units of the spread: what is nearer is the same place.
+_BLOCK = 2**14  # pairs per block: 8 MB per table at 128 dimensions
+#: Added to squared distances before the logarithm, in units of the spread: smaller distances count as equal.
 _NEAR = 0.05
-#: Paths through larger hubs say little of a pair, and finding them costs most.
+#: Paths through nodes of higher degree say little about a pair and are the most expensive to find.
 _LARGEST_HUB = 1000
 
 
 class LinkFeatures:
-    """The numbers of any pairs of a graph's nodes.
+    """Computes the features of node pairs.
 
-    graph: undirected. embedding: of the same nodes in the same order. by_degree: whether degrees count for
-    the `prior`. `reference` (k, 2): random pairs, by which the numbers are standardised.
+    graph: an undirected graph. embedding: an embedding of its nodes, in the same order. reference: (k, 2)
+    random pairs, used to standardise the features. by_degree: whether degrees are part of the prior.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class LinkFeatures:
         self.unit = float(closeness.std()) or 1.0
 
     def tables(self, pairs: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
-        """Tables (rows, columns) of pairs (k, 2), block by block: the numbers, and last the prior."""
+        """Yield the features of pairs (k, 2), block by block: (rows, columns), the prior last."""
         for first in range(0, len(pairs), _BLOCK):
             block = pairs[first : first + _BLOCK]
             relative, counts, closeness = self._numbers(block)
@@ -64,18 +65,17 @@ class LinkFeatures:
             if self.by_degree:
                 prior = prior + self.degrees[block[:, 0]] + self.degrees[block[:, 1]]
             table = np.column_stack([(relative - self.middle) / self.scale, counts, prior])
-            yield table.round(
-                9
-            )  # so that (u, v) and (v, u), summed in another order, fall into the same leaf
+            # (u, v) and (v, u) are summed in a different order: rounded, they fall into the same leaf.
+            yield table.round(9)
 
     def table(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The tables of at least one pair in one."""
+        """Return the features of pairs (k, 2), k ≥ 1, as one array (k, columns)."""
         return np.concatenate(list(self.tables(pairs)))
 
     def _numbers(
         self, pairs: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Numbers to be standardised, counts, and closeness (k,): less the mean of the log distances."""
+        """Return features to standardise, counts, and closeness (k,): minus the mean of the log distances."""
         u, v = pairs.T
         distances = {name: np.log(_NEAR + d / self.spread) for name, d in self._distances(u, v)}
         near = [distances[name] for name in ("centers", "context", "means") if name in distances]
@@ -103,7 +103,7 @@ class LinkFeatures:
         )
 
     def _distances(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Squared distances of the ends: to each other, to each other's neighbours, between neighbours."""
+        """Yield squared distances between u and v, to each other's neighbours, and between neighbours."""
         yield "centers", _squares(self.center[u], self.center[v])
         if self.context is not None:
             there, back = self._across(u, v)
@@ -119,7 +119,7 @@ class LinkFeatures:
         return _squares(self.center[u], self.context[v]), _squares(self.context[u], self.center[v])
 
     def _affinity(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the trained model itself makes of the pair: the mixture of kernels, both ways."""
+        """Return the affinity of pairs in the trained model: the mixture of kernels, in both directions."""
         total = np.zeros(len(u))
         for distance in self._across(u, v):
             for (name, sigma), coefficient in self.mixture or ():
@@ -133,7 +133,7 @@ def _squares(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 
 def _neighbour_means(graph: Graph, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The mean vector of each node's neighbours, (n, d); its own where it has none."""
+    """Return the mean vector of each node's neighbours, (n, d); for a node without any, its own vector."""
     adjacency = graph.to_scipy()
     sums = np.asarray(adjacency.sum(axis=1)).ravel()
     scaled = scipy.sparse.diags_array(np.divide(1.0, sums, where=sums > 0, out=np.zeros_like(sums)))
@@ -144,13 +144,13 @@ def _neighbour_means(graph: Graph, vectors: NDArray[np.float32]) -> NDArray[np.f
 
 @cached()
 def _paths_of_three(offsets, neighbours, u, v, order, largest):  # type: ignore[no-untyped-def]
-    """For each pair the paths u – a – b – v over four nodes, each weighed 1/√(degree of a · degree of b).
+    """Sum, for each pair, the paths u – a – b – v over four nodes, weighted 1/√(degree of a · degree of b).
 
-    Nodes of more than `largest` neighbours are passed over as a and as b. `order` visits pairs of one u
-    together: what two steps from u reach is found once for all of them.
+    Nodes with more than `largest` neighbours are skipped as a and as b. `order` visits the pairs with the
+    same u together, so that the nodes two steps from u are computed once for all of them.
     """
     n = offsets.size - 1
-    reached = np.zeros(n)  # Σ 1/√degree over the a between u and this node
+    reached = np.zeros(n)  # Σ 1/√degree over the nodes a between u and this node
     touched = np.empty(n, np.int64)
     paths = np.zeros(u.size)
     last, n_touched = -1, 0
@@ -174,7 +174,7 @@ def _paths_of_three(offsets, neighbours, u, v, order, largest):  # type: ignore[
                     reached[b] += 1.0 / np.sqrt(degree)
         end = v[i]
         own_degree = offsets[end + 1] - offsets[end]
-        joined = False  # an edge u – v: then v itself is among the a, and is no step on the way to v
+        joined = False  # whether u – v is an edge: then v itself is among the nodes a and must not be counted
         for e in range(offsets[end], offsets[end + 1]):
             joined = joined or neighbours[e] == last
         through_end = 1.0 / np.sqrt(own_degree) if joined and own_degree <= largest else 0.0

@@ -1,4 +1,4 @@
-"""LinkPredictor: who will link, learned from a graph, its embedding and edges held out of it."""
+"""LinkPredictor: predicts edges from a graph and its embedding, trained on held-out edges."""
 
 from __future__ import annotations
 
@@ -27,42 +27,43 @@ from kernelne.model.defaults import is_automatic
 from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress
 
-_REFERENCE = 20_000  # random pairs by which numbers are standardised
-_FEW = 20  # held-out edges from which nothing can be learned
-_ENOUGH = 5_000  # held-out edges after which no further embedding is made for more
-_MOST = 20_000  # held-out edges used of one embedding
+_REFERENCE = 20_000  # random pairs used to standardise the features
+_FEW = 20  # with fewer held-out edges nothing is trained
+_ENOUGH = 5_000  # with this many held-out edges no further embedding is trained
+_MOST = 20_000  # held-out edges used per embedding
 _MOST_EMBEDDINGS = 3
-#: How firmly the weights are held to the prior, and how many held-out edges make the trees count half.
+#: Strength of the penalty that pulls the weights to the prior, and the number of held-out edges at which the
+#: trees get half of their full weight.
 _FIRMNESS = 30.0
 _HALF_TRUST = 500
 _TABLES = ("center", "context", "kernels", "coefficients")
 
 
 class LinkPredictor(BaseEstimator):  # type: ignore[misc]
-    """Probabilities of links between nodes of a graph.
+    """Predicts the probability of an edge between two nodes.
 
-    Edges are held out, what is left is embedded anew the way `embedding` was made, and a scorer learns there
-    to tell the held-out edges from pairs without one: so it never sees a pair whose degrees, neighbours or
-    vectors contain the very link asked about. It scores the whole graph with the embedding given. The scorer
-    joins a logistic regression, held to a prior (nearer is likelier, and so is a pair of higher degrees), and
-    gradient boosted trees, which count the more the more edges were held out. Held out are only edges that
-    leave their ends connected; where there are fewer than twenty, in a graph that is nearly a tree or has
-    under two hundred edges, the prior alone decides.
+    `fit` holds out edges, embeds the remaining graph with the parameters of `embedding`, and trains a
+    classifier of held-out edges against non-edges. The classifier therefore never sees a pair whose degrees,
+    neighbours or vectors already contain the edge to predict. It then scores pairs of the whole graph with
+    the given embedding. The classifier averages a logistic regression, pulled towards a prior (close pairs
+    and pairs of high degree are likelier), and gradient boosted trees, whose weight grows with the number of
+    held-out edges. Only edges whose ends stay connected are held out. With fewer than twenty of them, in a
+    graph that is nearly a tree or has under two hundred edges, the scores are those of the prior.
 
     Parameters
     ----------
-    embedder: what embeds the graph with edges held out: an estimator with `fit` and `embedding_`. None takes
-        the model and parameters that the embedding's provenance names, on the CPU. What an MKernelNE leaves
-        open is settled once: as the embedding was made, or else by the first of these embeddings.
+    embedder: an estimator with `fit` and `embedding_` that embeds the graph with edges held out. None uses
+        the model and parameters of the embedding's provenance, on the CPU. Parameters that an MKernelNE
+        chooses itself are fixed to those of the embedding, or else of the first embedding trained here.
     holdout: share of the edges held out for each of at most three such embeddings.
-    non_edges: what links are told from: "uniform", any pairs; or "degree", pairs with the degrees of links.
-    random_state: an integer, or None for a new seed.
+    non_edges: how non-edges are sampled: "uniform" over pairs, or "degree": with the degrees of the edges.
+    random_state: the seed, an integer, or None for a random seed.
     progress: as in MKernelNE, for the embeddings.
 
     Attributes
     ----------
-    n_held_out_: edges the scorer learned from; 0: the prior alone.
-    graph_, embedding_: what `fit` was given or made. Links are predicted without regard to direction.
+    n_held_out_: number of held-out edges in the training data; 0 if only the prior is used.
+    graph_, embedding_: the graph and the embedding, given to `fit` or made by it. Directions are ignored.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         self.progress = progress
 
     def fit(self, graph: Any, embedding: Embedding | None = None) -> Self:
-        """Learn from a graph and its embedding; without one, `embedder` (default MKernelNE()) makes it."""
+        """Train on a graph and its embedding; without one, `embedder` (default MKernelNE()) computes it."""
         if not isinstance(self.holdout, int | float) or not 0 < self.holdout <= 0.5:
             raise ParameterError("holdout", self.holdout, "must be above 0 and at most 0.5")
         if self.non_edges not in ("uniform", "degree"):
@@ -106,7 +107,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(seed)
         embedder = self._embedder(embedding)
         held_out = [] if embedder is None else self._hold_out(given, embedder, rng, seed)
-        # What only some of the embeddings carry would mean something else in each.
+        # A feature that only some embeddings provide would mean something different in each.
         names = [n for n in _TABLES if all(getattr(e, n) is not None for e, *_ in [(embedding,), *held_out])]
         folds = [
             self._tell_apart(_only(made, names), rest, hidden, absent, rng)
@@ -120,7 +121,10 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, pairs: Any) -> NDArray[np.float64]:
-        """(k, 2) chances of no link and of a link, for pairs (k, 2) of node ids, were both equally common."""
+        """Return the probabilities (k, 2) of no edge and of an edge, for pairs (k, 2) of node ids.
+
+        They assume that edges and non-edges are equally frequent.
+        """
         check_is_fitted(self, "n_held_out_")
         if isinstance(pairs, np.ndarray) and (pairs.ndim != 2 or pairs.shape[1] != 2):
             raise InputError(f"pairs: shape {pairs.shape}: give pairs of node ids, shape (k, 2)")
@@ -128,13 +132,13 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         rows = np.column_stack([self.graph_.index_of(column) for column in ends]).reshape(-1, 2)
         alone = np.flatnonzero(rows[:, 0] == rows[:, 1])
         if alone.size:
-            raise InputError(f"pairs: number {alone[0]} is of node {ends[0][alone[0]]!r} with itself")
+            raise InputError(f"pairs: pair {alone[0]} joins node {ends[0][alone[0]]!r} to itself: remove it")
         return self._chances(rows)
 
     def recommend(self, node: Any, k: int = 10) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The k likeliest new neighbours of a node: ids (k,) and chances (k,), likeliest first.
+        """Return the k likeliest new neighbours of a node: ids (k,) and probabilities (k,), likeliest first.
 
-        Neighbours it has and the node itself are left out; fewer come back where fewer are left.
+        The node itself and its present neighbours are left out; fewer than k are returned if fewer remain.
         """
         check_is_fitted(self, "n_held_out_")
         check_count("k", k)
@@ -149,10 +153,10 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         return self.graph_.nodes[targets[best]], chances[best]
 
     def _embedder(self, embedding: Embedding) -> Any:
-        """What embeds as `embedding` was: given, or of its provenance; None, and a word on it, if unknown."""
+        """Return the embedder given, or that of the provenance; if there is none, warn and return None."""
         if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
             warn(
-                "the embedding carries no context table or kernels, so what they tell of a pair is left out: "
+                "the embedding has no context vectors or kernels, so features based on them are left out: "
                 "save embeddings as .safetensors or .npz, which keep them"
             )
         if self.embedder is not None:
@@ -160,8 +164,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         found = estimator_of(embedding.provenance)
         if found is None:
             warn(
-                "the embedding does not say how it was made, so that edges cannot be held out: scored by "
-                "distance and degree alone; pass embedder="
+                "the provenance of the embedding names no model, so edges cannot be held out: pairs are "
+                "scored by distance and degree only; pass embedder="
             )
         return found
 
@@ -188,7 +192,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     def _hold_out(
         self, graph: Graph, embedder: Any, rng: np.random.Generator, seed: int
     ) -> list[tuple[Embedding, Graph, NDArray[np.int64], NDArray[np.int64]]]:
-        """Embeddings of the graph with edges held out, that graph, those edges, and pairs without one."""
+        """Return, per embedding: it, the graph with edges held out, the held-out edges, and non-edges."""
         made: list[tuple[Embedding, Graph, NDArray[np.int64], NDArray[np.int64]]] = []
         plain = as_undirected(graph)
         while len(made) < _MOST_EMBEDDINGS and sum(len(hidden) for *_, hidden, _ in made) < _ENOUGH:
@@ -198,10 +202,10 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
                 break
             try:
                 absent = draw_non_edges(plain, hidden, self.non_edges, rng)
-            except InputError:  # hardly a pair without an edge: nothing to tell links from
+            except InputError:  # almost every pair is an edge: too few non-edges
                 break
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*have no edges")  # told of the whole graph
+                warnings.filterwarnings("ignore", message=".*have no edges")  # the whole graph has warned
                 embedding = self._embed(embedder, rest, seed + len(made) + 1)
             embedder = _settled(embedder, embedding)
             made.append((embedding, rest, hidden, absent))
@@ -215,7 +219,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         others: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The table of edges held out of a graph and of other pairs, and which of its rows are edges."""
+        """Return the features of held-out edges and of other pairs, and whether each row is an edge."""
         features = self._features_of(graph, embedding, rng)
         table = features.table(np.concatenate([edges, others]))
         return table, np.arange(len(table)) < len(edges)
@@ -223,13 +227,13 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     def _learn(
         self, folds: list[tuple[NDArray[np.float64], NDArray[np.bool_]]], rng: np.random.Generator
     ) -> None:
-        """The weights of the regression, last but one the prior's, last the intercept; and the trees."""
+        """Train the regression and the trees; the last two weights are the prior's and the intercept."""
         graph = self._features.graph
         weights = np.zeros(self._features.table(np.zeros((1, 2), np.int64)).shape[1] + 1)
         weights[-2] = 1.0
         self._trees: Any = None
         if not folds:
-            # Half-way between links there are and random pairs: only the order of chances means something.
+            # Intercept half-way between edges and random pairs: only the order of probabilities has meaning.
             sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
             some = rng.integers(sources.size, size=min(sources.size, _REFERENCE))
             links = np.column_stack([sources[some], graph.neighbours[some]]).astype(np.int64)
@@ -258,16 +262,16 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         scores: NDArray[np.float64] = table @ self._weights[:-1] + self._weights[-1]
         if self._trees is not None:
             trust = self.n_held_out_ / (self.n_held_out_ + _HALF_TRUST)
-            # Two opinions of the same evidence: their logits are averaged, not added.
+            # Both models use the same evidence, so their logits are averaged, not added.
             scores = (scores + trust * self._trees.decision_function(table)) / (1.0 + trust)
         return scores
 
 
 def _settled(embedder: Any, embedding: Embedding) -> Any:
-    """The embedder; if it leaves its kernels to a pilot run, one that takes for all it leaves open what the
-    embedding, if such a model made it, was made with.
+    """Return the embedder, with the parameters it would choose itself fixed to those of the embedding.
 
-    Vectors by other kernels are not on the same scale, nor is what a scorer learns of them.
+    This applies where the embedder chooses its kernels in a pilot run and the embedding is of the same model.
+    Vectors of other kernels have another scale, so a classifier trained on them would not carry over.
     """
     found = estimator_of(embedding.provenance)
     if not isinstance(embedder, MKernelNE) or type(found) is not type(embedder):
@@ -280,27 +284,27 @@ def _settled(embedder: Any, embedding: Embedding) -> Any:
 
 
 def _columns(pairs: Any) -> list[list[Any]]:
-    """First and second of each pair of a list; ids stay as they are, tuples too."""
+    """Return the first and the second ids of a list of pairs; ids, tuples too, are not converted."""
     try:
         rows = [tuple(pair) for pair in pairs]
     except TypeError:
         raise InputError(f"pairs: {pairs!r}: give pairs of node ids, [(id, id), …]") from None
     bad = next((i for i, row in enumerate(rows) if len(row) != 2), None)
     if bad is not None:
-        raise InputError(f"pairs: number {bad} is {rows[bad]!r}: give pairs of node ids, [(id, id), …]")
+        raise InputError(f"pairs: pair {bad} is {rows[bad]!r}: give pairs of node ids, [(id, id), …]")
     return [[row[0] for row in rows], [row[1] for row in rows]]
 
 
 def _only(embedding: Embedding, names: list[str]) -> Embedding:
-    """An embedding with no other tables than these."""
+    """Return the embedding with only these of its optional arrays."""
     return Embedding(embedding.vectors, embedding.nodes, **{name: getattr(embedding, name) for name in names})
 
 
 def _checked(embedding: Any, graph: Graph) -> Embedding:
-    """The embedding with its rows in the order of the graph's nodes."""
+    """Check the embedding; return it with its rows in the order of the graph's nodes."""
     if not isinstance(embedding, Embedding):
         raise InputError(
-            f"embedding: a {type(embedding).__name__}, not an Embedding: pass est.to_embedding(), "
+            f"embedding: must be an Embedding, not {type(embedding).__name__}: pass est.to_embedding(), "
             "Embedding.load(path), or Embedding(vectors, nodes)"
         )
     if embedding.kernels is not None:

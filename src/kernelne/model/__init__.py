@@ -1,1 +1,1 @@
-"""The model: kernels, the loss in float64, coefficients, defaults, and how tables become the embedding."""
+"""The model: kernels, the loss in float64, coefficients, defaults, and the embedding made of two tables."""

@@ -1,8 +1,9 @@
-"""The default that finds its own way: what MKernelNE takes for parameters left open.
+"""The values that MKernelNE uses for parameters that are None.
 
-When kernels are given these are the plain defaults. When they are not, they come from the graph alone, never
-from labels: some are constants that did best over many graphs, the length of the vectors follows from the
-number of nodes, their decay and the kernels from a short pilot run. docs/method.md has the figures.
+If kernels are given, these are the plain defaults. With kernels="auto" they depend on the graph alone, never
+on labels: some are constants that gave the best scores over many graphs, the length of the vectors follows
+from the number of nodes, and weight decay and kernels are chosen by a pilot run. docs/method.md has the
+measurements.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ PLAIN: dict[str, Any] = {
     "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
-#: Decay where walks tell nothing, and where they tell everything.
+#: Weight decay for the weakest and for the strongest signal of the pilot run.
 LEAST_DECAY, MOST_DECAY = 0.003, 0.01
 
-#: Rows are _LENGTH / n^¼ long, between these.
+#: The mean length of rows is _LENGTH / n^¼, clipped to [_SHORTEST, _LONGEST].
 _LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
 
 AUTO: dict[str, Any] = PLAIN | {
@@ -29,12 +30,12 @@ AUTO: dict[str, Any] = PLAIN | {
 
 
 def settle(given: Mapping[str, Any], n_nodes: int | None = None) -> dict[str, Any]:
-    """The parameters given, those left open filled in; kernels and decay are those of the pilot.
+    """Return the parameters with defaults for None; with kernels="auto", kernels and l2 of the pilot run.
 
-    n_nodes: of the graph, which the length of automatic vectors depends on.
+    n_nodes: number of nodes, on which `norm` depends if kernels="auto".
     """
     filled = dict(given)
-    if "kernels" not in given:  # KernelNE leaves nothing open
+    if "kernels" not in given:  # KernelNE has no automatic parameters
         return filled
     automatic = is_automatic(given["kernels"])
     for name, value in (AUTO if automatic else PLAIN).items():
@@ -46,10 +47,10 @@ def settle(given: Mapping[str, Any], n_nodes: int | None = None) -> dict[str, An
 
 
 def _length(n: int) -> float:
-    """The mean length of rows for a graph of n nodes.
+    """Mean length of rows for a graph of n nodes.
 
-    A classifier's penalty on weights is one, its losses are one for each labelled node. In larger graphs
-    these are more, so that vectors of the same length are penalised less; shorter ones make up for it.
+    The objective of a classifier has one penalty on its weights, but one loss term per labelled node. Larger
+    graphs have more of these, so the same penalty regularises less; shorter vectors compensate for that.
     """
     return float(f"{min(max(_LENGTH / n**0.25, _SHORTEST), _LONGEST):.3g}")
 

@@ -1,12 +1,12 @@
-"""Each kernel once: value and derivative as functions of the squared distance D.
+"""The kernels: value and derivative as functions of the squared distance D.
 
-The same Python functions serve the float64 oracle (NumPy arrays), the CPU loop (compiled by Numba, where
-`exp` and `log` become vectorisable float32 polynomials) and the GPU loop (compiled by Triton). To add a
-kernel, write one function of +, −, ·, /, `exp`, `log`, `ONE` and `HALF`, and name it in `KERNELS`: the
-oracle, the training loops, the parameter checks and the tests take it from there.
+Each kernel is defined once. The same Python functions are used by the float64 reference (NumPy arrays), the
+CPU loop (compiled by Numba, where `exp` and `log` become vectorisable float32 polynomials) and the GPU loop
+(compiled by Triton). To add a kernel, write one function of +, −, ·, /, `exp`, `log`, `ONE` and `HALF`, and
+add it to `KERNELS`: the reference, the training loops, the parameter checks and the tests read that table.
 
 Constants are float32 scalars so that float32 input stays float32; float64 input stays float64. A division by
-σ² is written as a product with σ/σ³, which has σ's precision and is found once, not for every distance.
+σ² is written as a product with σ/σ³, which has σ's precision and is computed once, not for every distance.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HALF = np.float32(0.5)
 
 
 def exp(x: Any) -> Any:
-    """e^x; the training backends replace it by a polynomial that vectorises."""
+    """e^x; the CPU backend replaces it by a polynomial that can be vectorised."""
     return np.exp(x)
 
 
 def log(x: Any) -> Any:
-    """Natural logarithm of x ≥ 1; the training backends replace it by a polynomial that vectorises."""
+    """Natural logarithm of x ≥ 1; the CPU backend replaces it by a polynomial that can be vectorised."""
     return np.log(x)
 
 
@@ -47,7 +47,7 @@ def schoenberg(D: Any, sigma: Any) -> tuple[Any, Any]:
 
 
 def inverse_multiquadric(D: Any, sigma: Any) -> tuple[Any, Any]:
-    """k(D) = (1 + D/σ²)^−½, k′(D) = −½·k³/σ². Its tail is long: σ near 0.25 separates nodes, 1 hardly."""
+    """k(D) = (1 + D/σ²)^−½, k′(D) = −½·k³/σ². Its tail is long: use σ near 0.25; 1 hardly separates nodes."""
     inverse = sigma / (sigma * sigma * sigma)
     base = ONE + D * inverse
     value = exp(-HALF * log(base))  # 1/√ is approximate on some CPUs, and k(0) would not be 1
@@ -56,7 +56,7 @@ def inverse_multiquadric(D: Any, sigma: Any) -> tuple[Any, Any]:
 
 KernelFunction = Callable[[Any, Any], tuple[Any, Any]]
 
-#: Name → function. A kernel's place in this table is its number inside compiled loops.
+#: Name → function. The position of a kernel in this table is its number in compiled loops.
 KERNELS: dict[str, KernelFunction] = {
     "gaussian": gaussian,
     "schoenberg": schoenberg,
@@ -67,7 +67,7 @@ KERNELS: dict[str, KernelFunction] = {
 def check_kernels(
     kernels: Iterable[tuple[str, float]], parameter: str = "kernels"
 ) -> tuple[tuple[str, float], ...]:
-    """The (name, σ) pairs with σ as float, or a ParameterError that says what is wrong with them."""
+    """Return the (name, σ) pairs with σ as float; raises a ParameterError if they are invalid."""
     try:
         pairs = [(name, sigma) for name, sigma in kernels]
     except (TypeError, ValueError):

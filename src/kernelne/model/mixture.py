@@ -1,19 +1,21 @@
-"""The coefficients of a mixture of kernels, solved block by block from sums over the pairs.
+"""The coefficients of a mixture of kernels, updated after each block from sums over its pairs.
 
-With the tables fixed the loss is a quadratic in c, so after a block of walks the step that gradient descent
-would take can be taken implicitly: c becomes the minimiser of
+With the tables fixed the loss is quadratic in c, so after a block of walks an implicit step replaces the step
+of gradient descent: c becomes the minimiser of
 
     η · Σ_pairs [(t − Σᵢ cᵢkᵢ)² + β/2 ‖c‖² + γ/2 ‖c − c̄‖²] + ½ ‖c − c_old‖²,   c̄ = mean(c).
 
-For one pair and a small rate η that is the paper's step (γ = 0 there); for a block it cannot overshoot,
-whatever the number of pairs, and the sums can be merged between threads, devices and machines. γ is ours. A
-narrow kernel fits the pairs of a walk more closely than a wide one, so plain ridge drifts to narrow mixtures,
-whose small vectors classify worse once many labels are known; drawing the cᵢ towards each other keeps the
-wide kernels in play.
+For one pair and a small learning rate η this is the paper's step (with γ = 0). For a block it cannot
+overshoot, whatever the number of pairs, and the sums can be merged between threads, devices and machines.
 
-So is a floor under Σc. While all vectors are alike every kᵢ is 1, and the best sum is 1/(1 + n_negative):
-there pull and push cancel, only the decay is left, and on graphs of weak structure the vectors shrink to
-nothing. A third above that point the push wins, and the vectors come apart.
+The term with γ is not in the paper. A narrow kernel fits the pairs of a walk more closely than a wide one, so
+with the ridge penalty alone the mixture becomes narrow, and its small vectors classify worse if many labels
+are known. The penalty on the differences of the cᵢ keeps the wide kernels in the mixture.
+
+The lower bound of Σc is not in the paper either. While all vectors are alike every kᵢ is 1, and the best sum
+is 1/(1 + n_negative): attraction and repulsion cancel there, only the weight decay is left, and on graphs
+with weak structure the vectors shrink to zero. With a sum one third above that value repulsion is stronger,
+and the vectors separate.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: The floor under Σc, in units of 1/(1 + n_negative).
+#: The lower bound of Σc, in units of 1/(1 + n_negative).
 FLOOR = 4 / 3
 
 
 class Moments(NamedTuple):
-    """Sums over the pairs of a block: how many, their loss, t·k (K,) and k·kᵀ (K, K)."""
+    """Sums over the pairs of a block: their number, their loss, t·k (K,) and k·kᵀ (K, K)."""
 
     n_pairs: float
     loss: float
@@ -37,13 +39,13 @@ class Moments(NamedTuple):
 
     @classmethod
     def unpack(cls, sums: NDArray[np.float64], n_kernels: int) -> Moments:
-        """From the flat layout of the training loops: pairs, loss, t·k, lower triangle of k·kᵀ."""
+        """Convert the flat array of the training loops: pairs, loss, t·k, lower triangle of k·kᵀ."""
         lower = np.tril(sums[2 + n_kernels :].reshape(n_kernels, n_kernels))
         return cls(sums[0], sums[1], sums[2 : 2 + n_kernels], lower + np.tril(lower, -1).T)
 
 
 def n_sums(n_kernels: int) -> int:
-    """Length of the flat layout that `Moments.unpack` reads."""
+    """Length of the flat array that `Moments.unpack` reads."""
     return 2 + n_kernels + n_kernels**2
 
 
@@ -55,7 +57,7 @@ def step_coefficients(
     coef_spread: float,
     floor: float = -np.inf,
 ) -> NDArray[np.float64]:
-    """The coefficients (K,) after a block: η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
+    """Return the new coefficients (K,); η = `rate`, β = `coef_l2`, γ = `coef_spread`, Σc ≥ `floor`."""
     one = np.eye(coefficients.size)
     penalty = coef_l2 * one + coef_spread * (one - 1 / coefficients.size)
     system = one + rate * (2 * moments.quadratic + moments.n_pairs * penalty)

@@ -1,4 +1,4 @@
-"""The loss and its gradients in float64 NumPy: readable, slow, and the oracle of every training backend.
+"""The loss and its gradients in float64 NumPy: the slow, readable reference that backends are tested against.
 
 Center v, context u, D = ‖context[u] − center[v]‖², k(D) = Σ cᵢ kᵢ(D). A walk w₁…w_l with shared negatives N
 is one mini-batch of weighted pairs (center, context), target t, weight ω:
@@ -9,8 +9,9 @@ is one mini-batch of weighted pairs (center, context), target t, weight ω:
     loss = Σ ω (t − k)² + λ/2 Σ_i pairs_i (‖center[w_i]‖² + ‖context[w_i]‖²)
                         + λ/2 Σ_r (n_negative · pairs / |N|) ‖context[r]‖² + β/2 · pairs · ‖c‖²
 
-where pairs_i counts the contexts of position i and pairs = Σ pairs_i: λ acts on a row once for each pair that
-touches it, β once per (center, context) pair. A training step subtracts the learning rate times the gradient.
+where pairs_i is the number of contexts of position i and pairs = Σ pairs_i: λ is applied to a row once for
+each pair that contains it, β once per (center, context) pair. A training step subtracts the learning rate
+times the gradient.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Rows = NDArray[np.int64]
 
 
 class WalkPairs(NamedTuple):
-    """The pairs of one walk (arrays of one length) and how often each touched row is decayed."""
+    """The pairs of one walk (arrays of equal length), and how often each of its rows is decayed."""
 
     centers: Rows
     contexts: Rows
@@ -52,7 +53,7 @@ class Gradients(NamedTuple):
 def walk_pairs(
     walk: Sequence[int] | Rows, noise: Sequence[int] | Rows, *, window: int, n_negative: int
 ) -> WalkPairs:
-    """The weighted pairs of a walk with its shared negatives `noise`."""
+    """Return the weighted pairs of a walk and its shared negatives `noise`."""
     w, r = np.asarray(walk, np.int64), np.asarray(noise, np.int64)
     gap = np.abs(np.arange(w.size)[:, None] - np.arange(w.size))
     i, j = np.nonzero((gap > 0) & (gap <= window))
@@ -80,7 +81,7 @@ def loss_and_gradients(
     l2: float,
     coef_l2: float,
 ) -> tuple[float, Gradients]:
-    """Loss of one walk and its derivatives; the tables are (n, d), coefficients (K,)."""
+    """Return the loss of one walk and its derivatives; the tables are (n, d), coefficients (K,)."""
     r = context[pairs.contexts] - center[pairs.centers]
     D = (r**2).sum(axis=1)
     each = [KERNELS[name](D, sigma) for name, sigma in kernels]

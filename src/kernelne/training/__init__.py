@@ -1,12 +1,12 @@
-"""Training. A run is data, and every backend is a set of functions of it.
+"""Training. The state of a run is a dataclass, and a backend is a module of functions that work on it.
 
     backend = load_backend("cpu")                    # an entry of the registry in `backend`
-    backend.check(graph, config, …)                  # raise now what the run would raise
-    prepared = backend.prepare(graph, config)        # walks and negatives, as this backend draws them
+    backend.check(graph, config, …)                  # raises an error if the run needs too much memory
+    prepared = backend.prepare(graph, config)        # graph and noise distribution, as this backend uses them
     state = backend.start(prepared)                  # TrainingState: tables, coefficients, next walk, history
     state = backend.run(prepared, state, until, on_block)    # from any state to any walk; `on_block` may stop
     state = backend.fetch(state)                     # the tables as NumPy arrays
 
-`config` says what is trained, `course` cuts a run into blocks of walks and keeps its record, `pilot` is a run
-of a few walks that chooses what was left open, `resources` predicts time. `cpu` and `gpu` are the backends.
+`config` holds the settings, `schedule` divides a run into blocks and records them, `pilot` is a short
+run that chooses parameters, `timing` estimates the time of a run. `cpu` and `gpu` are the backends.
 """

@@ -1,4 +1,4 @@
-"""What a backend is, and which there are: the one place that knows."""
+"""The interface of a backend, and the registry of all backends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelne.training.state import TrainingState
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-#: Called after every block with (walks done, walks in all, loss per pair); True ends the run there.
+#: Called after every block with (walks done, total walks, loss per pair); the run stops if it returns True.
 OnBlock = Callable[[int, int, float], bool | None]
 
 
@@ -24,11 +24,12 @@ def go_on(done: int, total: int, loss: float) -> None:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a backend made of a graph for walks of one kind, shared by all runs on it.
+    """A graph prepared by a backend, shared by all runs with the same walks.
 
-    config: of the run. n_nodes: of the graph.
-    graph, noise, workers: the backend's own: the graph as walks read it, the table that negatives are drawn
-        from, what works in parallel.
+    config: settings of the run.
+    n_nodes: number of nodes of the graph.
+    graph, noise, workers: objects of the backend: the graph as sampling reads it, the alias table of the
+        noise distribution, the threads.
     """
 
     config: TrainingConfig
@@ -39,38 +40,38 @@ class Prepared:
 
     @property
     def n_walks(self) -> int:
-        """Walks of a whole run."""
+        """Number of walks of a whole run."""
         return self.n_nodes * self.config.walks_per_node
 
     def adapt(self, config: TrainingConfig) -> Prepared:
-        """The same walks and negatives for a run with other kernels, decay or number of walks."""
+        """Return a copy for a run with other kernels, weight decay or number of walks."""
         for name in ("seed", "walk_length", "p", "q", "n_threads"):
             if getattr(config, name) != getattr(self.config, name):
-                raise ValueError(f"{name} differs: these walks must be prepared anew")
+                raise ValueError(f"{name} differs: call prepare again")
         return replace(self, config=config)
 
 
 class Backend(Protocol):
-    """Functions that train; a module is one. The tables of a state stay where the backend keeps them."""
+    """The functions of a backend, which is a module. The tables of a state stay in the backend's memory."""
 
     def check_machine(self) -> None:
-        """Raise KernelneError if this machine lacks what the backend needs."""
+        """Raise KernelneError if this machine does not have the device that the backend needs."""
 
     def check(self, graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:
-        """Raise what a run would raise for want of memory.
+        """Raise InputError if a run would need more memory than is free.
 
-        n_tables: tables as wide as those trained that are held at the peak, the embedding included. dim: the
-        columns of the embedding, to be named in the message.
+        n_tables: memory for tables at the peak, in units of one trained table, the embedding included.
+        dim: number of columns of the embedding, for the error message.
         """
 
     def run_bytes(self, graph: Graph, config: TrainingConfig, n_tables: float) -> int:
-        """Peak memory of a run, the graph and the process included, in bytes."""
+        """Peak memory of a run in bytes, the graph and the process included."""
 
     def prepare(self, graph: Graph, config: TrainingConfig) -> Prepared:
-        """Make a graph ready for runs."""
+        """Prepare a graph for runs."""
 
     def start(self, prepared: Prepared) -> TrainingState:
-        """The state that a run starts from, by its seed."""
+        """Return the initial state of a run, drawn with its seed."""
 
     def run(
         self,
@@ -81,21 +82,21 @@ class Backend(Protocol):
     ) -> TrainingState:
         """Train on the walks from `state.next_walk` to `until` - 1 (None: to the last).
 
-        A run that `on_block` ended between two blocks and one that went on from there give together the bits
-        of one run, where the backend gives the same bits twice at all. An `until` inside a block ends the
-        block there, after which coefficients are stepped once more than in one run.
+        If `on_block` stops a run between two blocks and it is continued from there, the result has the same
+        bits as one run, provided that the backend is reproducible. An `until` within a block ends the block
+        there; the coefficients are then updated once more than in one run.
         """
 
     def fetch(self, state: TrainingState) -> TrainingState:
-        """The state with tables that are NumPy arrays."""
+        """Return the state with its tables as NumPy arrays."""
 
 
 class _Entry(NamedTuple):
     module: str
-    repeats_on_threads: bool  # whether `deterministic=True` can be had
+    repeats_on_threads: bool  # whether `deterministic=True` is supported
 
 
-#: Never chosen by what the machine has, so that results do not depend on it.
+#: The backend is never chosen by the hardware, so that results do not depend on the machine.
 _BACKENDS = {
     "cpu": _Entry("kernelne.training.cpu.backend", True),
     "gpu": _Entry("kernelne.training.gpu.backend", False),
@@ -107,24 +108,24 @@ def backend_names() -> tuple[str, ...]:
 
 
 def check_backend(name: Any, deterministic: bool) -> None:
-    """Raise ParameterError for a backend that does not exist, or cannot do what is asked of it."""
+    """Raise ParameterError if the backend does not exist or does not support `deterministic`."""
     if not isinstance(name, str) or name not in _BACKENDS:
         raise ParameterError("backend", name, f"must be one of {', '.join(_BACKENDS)}")
     if deterministic and not _BACKENDS[name].repeats_on_threads:
         able = " or ".join(f"backend={n!r}" for n, entry in _BACKENDS.items() if entry.repeats_on_threads)
         raise ParameterError(
-            "deterministic", True, f"backend={name!r} adds steps in no fixed order; use {able} for this"
+            "deterministic", True, f"backend={name!r} adds steps in no fixed order; use {able} instead"
         )
 
 
 def load_backend(name: str) -> Backend:
-    """The backend of that name; MissingDependencyError where it needs packages that are not installed."""
+    """Return the backend with this name; raises MissingDependencyError if it needs missing packages."""
     check_backend(name, False)
     backend: Any = import_module(_BACKENDS[name].module)
     return backend  # type: ignore[no-any-return]
 
 
 def train(backend: Backend, graph: Graph, config: TrainingConfig, on_block: OnBlock = go_on) -> TrainingState:
-    """A whole run."""
+    """Prepare, train on all walks, and return the final state."""
     prepared = backend.prepare(graph, config)
     return backend.fetch(backend.run(prepared, backend.start(prepared), None, on_block))

@@ -1,4 +1,4 @@
-"""What a training run does, checked once and then passed around frozen."""
+"""The settings of a training run, checked and immutable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernelne.model.kernels import check_kernels
 
 _MOST_THREADS = 1024
 
-#: Parameters that are numbers: must they be positive, or may they be zero?
+#: Parameters that are numbers: True if they must be positive, False if they may be zero.
 _NUMBERS = {
     "p": True, "q": True, "learning_rate": True,
     "min_learning_rate": False, "l2": False, "coef_l2": False, "coef_spread": False,
@@ -19,7 +19,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Settings of one run; `seed` is a 64-bit number that, with the graph, fixes every random choice."""
+    """Settings of one run; `seed`, a 64-bit integer, and the graph determine every random choice."""
 
     kernels: tuple[tuple[str, float], ...]
     learn_coefficients: bool
@@ -71,5 +71,5 @@ class TrainingConfig:
         object.__setattr__(self, "kernels", check_kernels(self.kernels))
 
     def learning_rate_at(self, walk: int, n_walks: int) -> float:
-        """The rate of walk number `walk`: a straight line from the first to the last of n_walks."""
+        """Learning rate of walk number `walk`; it changes linearly from the first to the last of n_walks."""
         return self.learning_rate + (self.min_learning_rate - self.learning_rate) * (walk / n_walks)

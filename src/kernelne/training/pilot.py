@@ -1,4 +1,4 @@
-"""A short run that chooses what was left open, from the graph alone, never from labels."""
+"""The pilot run: a short run that chooses parameters from the graph alone, without labels."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from kernelne.model.defaults import LEAST_DECAY, MOST_DECAY
 from kernelne.training.backend import Backend, OnBlock, Prepared
 from kernelne.training.config import TrainingConfig
 
-#: Where the walks tell so much, the widest kernel is left out; where it is not, which takes longer, there are
-#: fewer walks for the same time.
+#: If the signal is at least _CLEAR, the widest kernel is left out. Otherwise all three kernels are used,
+#: which takes longer, and `walks_per_node` is lower so that the time stays the same.
 _CLEAR, _WALKS_OF_THREE = 0.25, 160
 
-#: The pilot's share of the walks.
+#: The pilot run's share of the walks.
 _PILOT_SHARE = 0.1
 
 
 def pilot_walks(config: TrainingConfig) -> int:
-    """Walks that start at each node in the pilot, before those of the run itself."""
+    """Number of walks started at each node in the pilot run."""
     return max(round(_PILOT_SHARE * config.walks_per_node), 1)
 
 
 def pilot(
     backend: Backend, prepared: Prepared, given: Mapping[str, Any], on_block: OnBlock
 ) -> tuple[TrainingConfig, dict[str, Any], OnBlock]:
-    """Train on a few of the walks and choose kernels, and decay and walks unless given.
+    """Train on a few walks and choose the kernels, and `l2` and `walks_per_node` unless they are given.
 
-    Returns the settings of the run, what was found, and how the rest of the run is reported.
+    Returns the settings of the run, the values chosen, and the `on_block` for the rest of the run.
 
-    The loss of walks that were not trained on before, beside that of vectors all alike, says how much there
-    is to be learned. Decay is a help where that is much, as in citation networks. Where it is little, as
-    among proteins, the pull of the pairs is weak, and strong decay would hold the vectors at the start; there
-    the widest kernel, which still pulls from afar, earns its place too.
+    The signal compares the loss of walks that were not trained on before with the loss of vectors that are
+    all alike. Weight decay helps if the signal is strong, as in citation networks. If it is weak, as in
+    networks of proteins, pairs attract each other weakly, and a strong decay would keep the vectors at their
+    initial values; there the widest kernel helps as well, because it still attracts distant vectors.
     """
     config, n = prepared.config, prepared.n_nodes
     trial = prepared.adapt(replace(config, walks_per_node=pilot_walks(config)))

@@ -1,4 +1,4 @@
-"""All that a run of training is."""
+"""The state of a training run."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: What is recorded of every block of walks.
+#: Values recorded for every block of walks.
 RECORDED = ("walks", "pairs", "loss", "learning_rate", "coefficients")
 
-#: The loss of a run is that of its last walks.
+#: The loss of a run is the mean over this share of its walks, the last ones.
 _LAST_SHARE = 0.05
 
 
 @dataclass
 class TrainingState:
-    """A run between two blocks of walks: `Backend.run` goes on from it, and uses it up.
+    """State between two blocks of walks; `Backend.run` continues from it and changes it in place.
 
-    center, context: (n, dim) float32 tables, arrays of the backend: NumPy's after `Backend.fetch`.
+    center, context: (n, dim) float32 tables, arrays of the backend; NumPy arrays after `Backend.fetch`.
     coefficients: (K,) float64, one for each kernel.
-    next_walk: the number of the first walk that was not trained on.
-    history: arrays with an entry for every block: walks done, pairs, loss per pair, learning_rate,
+    next_walk: number of the first walk that has not been trained on.
+    history: dict of arrays with one entry per block: walks done, pairs, loss per pair, learning_rate,
         coefficients (K,).
     """
 
@@ -34,7 +34,7 @@ class TrainingState:
 
     @property
     def loss(self) -> float:
-        """Loss per pair over the last walks, at least 5 % of all, in blocks with pairs; NaN without any."""
+        """Loss per pair over the blocks that cover the last 5 % of the walks; NaN if there are no pairs."""
         if not self.history:
             return float("nan")
         walks, pairs = self.history["walks"], self.history["pairs"]

@@ -1,4 +1,4 @@
-"""What a graph is like, and what embedding it would take."""
+"""Properties of a graph, and the memory and time that embedding it needs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kernelne.errors import InputError
 from kernelne.graph import Graph
 from kernelne.graph.ops import count_isolated
 from kernelne.training.backend import load_backend
-from kernelne.training.resources import run_seconds
+from kernelne.training.timing import run_seconds
 
 
 def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
-    """Facts by name, in the order to show them; all values can go into JSON.
+    """Return properties by name, in the order to show them; all values can be written as JSON.
 
-    Of the run they are those of KernelNE or MKernelNE, its pilot included.
+    Memory and time are those of `estimator`, a KernelNE or MKernelNE, its pilot run included.
     """
     config = replace(estimator.config(), walks_per_node=estimator.n_walks())
     n_tables = estimator.n_tables()

@@ -1,1 +1,1 @@
-"""Looking at a graph: layouts in the plane, pictures, and the interactive page."""
+"""Visualisation: layouts in the plane, maps as image files, and the interactive page."""

@@ -1,4 +1,4 @@
-"""Figures that need no screen."""
+"""Matplotlib figures that need no display."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kernelne.errors import MissingDependencyError
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure, sizes in inches; MissingDependencyError where matplotlib is not there."""
+    """Return an empty figure, sizes in inches; raise MissingDependencyError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

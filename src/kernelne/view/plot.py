@@ -1,4 +1,4 @@
-"""Maps of embeddings: every node a point in the plane, coloured by its label, as a picture in a file."""
+"""Draw a map of an embedding to an image file: each node is a point in the plane, coloured by its label."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from kernelne.progress import Progress
 from kernelne.view.figures import new_figure
 from kernelne.view.layout import check_layout, layout_nodes
 
-#: Kinds of files, and what keeps the day they were made out of them: the same map is the same file.
+#: File types, and the metadata that keep the date out of the file, so that equal maps are equal files.
 FORMATS: Mapping[str, dict[str, None]] = {
     ".png": {},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
-#: The colours of Petroff, Accessible Color Sequences for Data Visualization, 2021, with a teal and a pink for
-#: its two greys, which are for nodes without a label. A test sees to it that colour-blind people tell them
-#: apart.
+#: The colours of Petroff, Accessible Color Sequences for Data Visualization, 2021, with a teal and a pink in
+#: place of its two greys, as grey marks nodes without a label. A test checks that colour-blind people can
+#: distinguish them.
 COLOURS = (
     "#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#92dadd", "#a96b59", "#e76300", "#005f73", "#b9ac70",
     "#d16ba5",
 )  # fmt: skip
-_MARKERS = "o^sD"  # after ten classes the colours come again in another shape
+_MARKERS = "o^sD"  # after ten classes the colours repeat with another marker
 _MOST_CLASSES = len(COLOURS) * len(_MARKERS)
-#: Names stand on the map, too, of so many classes at most, and among so many nodes at least.
+#: Class names are also drawn on the map, for at most so many classes and at least so many nodes.
 _NAMED_ON_MAP, _NODES_NAMED = 20, 200
 _LEGEND_ROWS = 24
 _OTHER: dict[str, Any] = {"color": "#717581", "marker": "o"}
 _MOST_EDGES = 20_000
-_MOST_VECTORS = 5_000  # points beyond which a .svg or .pdf holds them as a picture
+_MOST_VECTORS = 5_000  # with more points a .svg or .pdf holds them as a raster image
 _DPI = 160
-_HEIGHT = 7.2  # inches, and as wide; the legend is beside it
+_HEIGHT = 7.2  # inches, the width without the legend too
 _LONGEST_NAME, _LONGEST_ON_MAP, _TITLE_LINE = 30, 18, 64  # characters
 
 
@@ -52,7 +52,7 @@ _LONGEST_NAME, _LONGEST_ON_MAP, _TITLE_LINE = 30, 18, 64  # characters
 class _Theme:
     paper: str
     ink: str
-    faint: str  # nodes without a label, which are smaller too
+    faint: str  # nodes without a label, which are also smaller
     edges: str
 
 
@@ -75,26 +75,28 @@ def plot_map(
 ) -> None:
     """Draw a map of an embedding's nodes to a .png, .svg or .pdf (needs kernelne[plot]).
 
-    labels: Labels, {node: label}, a pandas Series by its index, or one value a node; colour nodes by them,
-        nodes without one are grey. A node with several is filled by the one that most nodes have and rimmed
-        by the next. Of more than 40 classes the rarest are one, "other". Labels of nodes that the embedding
-        lacks are left out.
-    graph: whatever `fit` takes; its edges are drawn lightly, 20,000 of them at random if there are more.
-        Edges of nodes that the embedding lacks are left out.
-    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or places
-        (n, 2) that it has found before.
-    title: above the map; None: the number of nodes. "" for none.
-    dark: light on dark.
+    labels: Labels, {node: label}, a pandas Series by its index, or one value per node. Nodes are coloured by
+        label; nodes without one are grey. A node with several labels is filled with the colour of its most
+        frequent one and outlined with that of the next. Beyond 40 classes the rarest are merged into
+        "other". Labels of nodes that are not in the embedding are ignored.
+    graph: any graph that `fit` accepts; its edges are drawn as thin lines, a random sample of 20,000 if there
+        are more. Edges of nodes that are not in the embedding are ignored.
+    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or the
+        coordinates (n, 2) of a layout computed before.
+    title: shown above the map; None: the number of nodes; "": no title.
+    dark: whether to draw on a dark background.
     """
     kind = check_map(path, overwrite)
     if not isinstance(embedding, Embedding):
         raise InputError(
-            f"embedding: a {type(embedding).__name__}, not an Embedding: Embedding(vectors, nodes)"
+            f"embedding: must be an Embedding, not {type(embedding).__name__}: use Embedding(vectors, nodes)"
         )
     if isinstance(layout, str):
         check_layout(layout)
     elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
-        raise InputError(f"layout: shape {np.shape(layout)}: give its name, or places ({len(embedding)}, 2)")
+        raise InputError(
+            f"layout: shape {np.shape(layout)}: give a name, or finite coordinates ({len(embedding)}, 2)"
+        )
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
@@ -129,7 +131,7 @@ def plot_map(
 
 
 def check_map(path: PathLike, overwrite: bool = False) -> str:
-    """Raise now what `plot_map` would raise for this path, or for want of matplotlib; the suffix."""
+    """Raise what `plot_map` would raise for this path or if matplotlib is missing; return the suffix."""
     kind = Path(path).suffix.lower()
     if kind not in FORMATS:
         raise ParameterError("path", str(path), f"must end in {', '.join(FORMATS)}")
@@ -139,7 +141,7 @@ def check_map(path: PathLike, overwrite: bool = False) -> str:
 
 
 class _Classes:
-    """Classes as they are drawn: names, the most frequent first, and for each node its first and second.
+    """Classes to draw: their names, and the most and the second most frequent class of each node.
 
     first, second: (n,) positions in `names`; -1: none.
     """
@@ -147,12 +149,14 @@ class _Classes:
     def __init__(self, labels: Labels, nodes: NDArray[Any]) -> None:
         rows, table = labels.for_nodes(nodes, unknown="skip")
         if not len(rows):
-            raise InputError(f"labels: none of its {len(labels):,} nodes are among these {len(nodes):,}")
+            raise InputError(
+                f"labels: none of its {len(labels):,} nodes is in the embedding of {len(nodes):,} nodes"
+            )
         counts = table.sum(axis=0)
         n_classes = int((counts > 0).sum())
         n_shown = n_classes if n_classes <= _MOST_CLASSES else _MOST_CLASSES - 1
         frequent = np.argsort(-counts, kind="stable")[:n_shown]
-        rank = np.full(len(counts), len(frequent))  # all others are one
+        rank = np.full(len(counts), len(frequent))  # all others share the last rank
         rank[frequent] = np.arange(len(frequent))
         by_rank = np.zeros((len(rows), len(frequent) + 1), bool)
         np.logical_or.at(by_rank.T, rank, table.T)
@@ -170,13 +174,13 @@ class _Classes:
         self.second[rows] = np.where(second < 0, -1, place[second])
         self.n_columns = -(-(len(self.names) + bool((self.first < 0).any())) // _LEGEND_ROWS)
         longest = min(max(map(len, self.names)), _LONGEST_NAME)
-        self.width = self.n_columns * (0.7 + 0.09 * longest)  # inches of the legend, about
+        self.width = self.n_columns * (0.7 + 0.09 * longest)  # approximate width of the legend in inches
 
 
 def _draw_classes(
     axes: Any, places: NDArray[np.float32], classes: _Classes, theme: _Theme, raster: bool
 ) -> None:
-    """Points by class, nodes without a label below all; names in a legend and, of few, on the map."""
+    """Draw points by class, those without a label first; names go to a legend and, if few, on the map."""
     n = len(places)
     without = classes.first < 0
     if without.any():
@@ -202,7 +206,7 @@ def _draw_classes(
 
 
 def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, theme: _Theme) -> None:
-    """The name of each class at its node that is nearest to the middle of the others."""
+    """Write the name of each class at the node of the class that is nearest to its median."""
     from matplotlib.patheffects import withStroke
 
     for number, name in enumerate(classes.names):
@@ -219,7 +223,7 @@ def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, them
 def _scatter(
     axes: Any, places: NDArray[np.float32], raster: bool, n: int, *, share: float = 1.0, **look: Any
 ) -> None:
-    """Points of the size that n in all have, or a share of it."""
+    """Draw points at the size used for n nodes in all, times `share`."""
     axes.scatter(
         *places.T, s=share * _size(n), alpha=0.9 if n < 3000 else 0.75, rasterized=raster, zorder=2,
         **({"linewidths": 0.0} | look),
@@ -227,7 +231,7 @@ def _scatter(
 
 
 def _look(number: int) -> dict[str, Any]:
-    """How a class is drawn."""
+    """Return the colour and the marker of a class."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": _MARKERS[number // len(COLOURS) % len(_MARKERS)],
@@ -235,12 +239,12 @@ def _look(number: int) -> dict[str, Any]:
 
 
 def _size(n: int) -> float:
-    """Area of a point in square points: many shall not cover each other, few shall be seen."""
+    """Return the area of a point in square points: small for many nodes to limit overlap, large for few."""
     return float(np.clip(30_000 / n, 1.2, 90))
 
 
 def _edges(graph: Any, embedding: Embedding, seed: int) -> NDArray[np.int64]:
-    """Pairs (m, 2) of rows of the embedding to draw a line between."""
+    """Return the edges to draw as pairs (m, 2) of rows of the embedding."""
     plain = as_undirected(graph)
     rows = embedding.find(plain.nodes)
     pairs = rows[edges_of(plain)[0]]
@@ -266,7 +270,7 @@ def _draw_edges(
 
 
 def _check_text(what: str, text: str) -> None:
-    """InputError if a text holds half of a surrogate pair, for which no font has a sign."""
+    """Raise InputError if a text contains half of a surrogate pair, for which no font has a glyph."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -275,7 +279,7 @@ def _check_text(what: str, text: str) -> None:
 
 
 def _plain(text: str, longest: int = 200) -> str:
-    """Text, cut if it is long, that matplotlib takes for no formula, and a legend for no name to hide."""
+    """Shorten text and escape it: "$" would start a formula, and a leading "_" hides a legend entry."""
     shown = (text if len(text) <= longest else text[: longest - 1] + "…").replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
 
@@ -286,11 +290,11 @@ def _save(figure: Any, path: PathLike, kind: str, overwrite: bool) -> None:
     options: dict[str, Any] = {"format": kind[1:], "dpi": _DPI, "metadata": FORMATS[kind]}
     with atomic_output(path, overwrite) as temporary, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with matplotlib.rc_context({"svg.hashsalt": "kernelne"}):  # names within an SVG are random otherwise
+        with matplotlib.rc_context({"svg.hashsalt": "kernelne"}):  # ids within an SVG are random otherwise
             figure.savefig(temporary, facecolor=figure.get_facecolor(), **options)
-    # Of missing signs there is one for each, each time.
+    # matplotlib warns about every missing glyph, each time.
     told = {
-        "the font has no signs for some characters: boxes stand for them" if "Glyph" in text else text
+        "the font has no glyphs for some characters: they are drawn as boxes" if "Glyph" in text else text
         for text in (str(warning.message) for warning in caught)
     }
     for text in sorted(told):

@@ -1,1 +1,1 @@
-"""Random walks: random numbers, walks sampled from a graph, the distribution of negatives."""
+"""Random numbers, random walks on a graph, and the noise distribution of the negatives."""

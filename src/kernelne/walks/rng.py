@@ -1,4 +1,4 @@
-"""Counter-based random numbers: every walk, row and round has a stream of its own under one seed."""
+"""Counter-based random numbers: every walk, row and round has its own stream, all from one seed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _U27, _U30, _U31, U32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(3
 UNIT = 2.0**-32
 
 
-# Independent streams under one seed.
+# Kinds of streams; streams of the same seed are independent.
 START, STEP, NOISE, INITIAL = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @cached()
 def mix(z: Any) -> Any:
-    """The finaliser of splitmix64: a bijection of 64-bit integers that looks random."""
+    """The finaliser of splitmix64: a pseudo-random bijection of 64-bit integers."""
     z = (z ^ (z >> _U30)) * _MIX_1
     z = (z ^ (z >> _U27)) * _MIX_2
     return z ^ (z >> _U31)
@@ -40,25 +40,25 @@ def mix(z: Any) -> Any:
 
 @cached()
 def stream_key(seed: Any, stream: Any, number: Any) -> Any:
-    """Key of stream number `number` (a walk, a round, a row) of one kind."""
+    """Key of stream number `number` (of a walk, a round or a row) of the kind `stream`."""
     return mix(mix(seed + stream * _GOLDEN) ^ (np.uint64(number) * _GOLDEN))
 
 
 @cached()
 def draw(key: Any, counter: Any) -> Any:
-    """64 random bits: number `counter` of the stream `key`."""
+    """64 random bits: element `counter` of the stream `key`."""
     return mix(key + (np.uint64(counter) + np.uint64(1)) * _GOLDEN)
 
 
 @cached()
 def below(bits: Any, n: Any) -> Any:
-    """A number in [0, n) from the upper 32 of 64 random bits; n < 2³²."""
+    """An integer in [0, n) from the upper 32 of 64 random bits; n < 2³²."""
     return np.int64(((bits >> U32) * np.uint64(n)) >> U32)
 
 
 @cached(error_model="numpy")
 def fill_uniform(table: Any, seed: Any, bound: Any) -> None:
-    """Every entry uniform in ±bound, from the generator that also makes the walks."""
+    """Fill a table with uniform random numbers in ±bound, row by row from the streams INITIAL."""
     for row in range(table.shape[0]):
         key = stream_key(seed, INITIAL, row)
         for k in range(table.shape[1]):

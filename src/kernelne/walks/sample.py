@@ -1,7 +1,7 @@
-"""Random walks that depend on (seed, walk number) alone, whatever the thread, the batch or the machine.
+"""Random walks that depend on the seed and the walk number alone, not on thread, batch or machine.
 
-A counter-based generator gives every walk its own stream, integers decide every first-order step, and the
-order in which nodes start is a keyed permutation computed on the fly: no walk, order or table is stored.
+A counter-based generator gives every walk its own stream, first-order steps use integer arithmetic only, and
+the order of the start nodes is a keyed permutation computed on the fly: no walk, order or table is stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_REJECTIONS = 64
 
 
 class WalkGraph(NamedTuple):
-    """What compiled loops need of a graph. `thresholds` is empty when the graph has no weights."""
+    """The arrays of a graph that compiled loops read. `thresholds` is empty if the graph has no weights."""
 
     offsets: NDArray[np.int64]
     neighbours: NDArray[np.int32] | NDArray[np.int64]
@@ -31,7 +31,7 @@ class WalkGraph(NamedTuple):
 
 
 class WalkPlan(NamedTuple):
-    """Which walks: `seed` fixes them all; 1/p and 1/q weigh returning and leaving (1, 1: first-order)."""
+    """Parameters of the walks: seed, number of nodes, and node2vec's 1/p and 1/q (1, 1: first-order)."""
 
     seed: np.uint64
     length: int
@@ -41,9 +41,9 @@ class WalkPlan(NamedTuple):
 
 @cached()
 def start_node(seed: Any, walk: Any, n: Any) -> Any:
-    """Where walk number `walk` starts: every round of n walks visits all nodes in a new order.
+    """Start node of walk number `walk`: each round of n walks starts once at every node, in a new order.
 
-    A Feistel network on [0, side)² ⊇ [0, n), side = ⌈√n⌉, walked until it lands inside [0, n).
+    A Feistel network on [0, side)² ⊇ [0, n), side = ⌈√n⌉, is applied until the result is in [0, n).
     """
     key = stream_key(seed, START, walk // n)
     side = np.int64(np.sqrt(np.float64(n)))
@@ -62,7 +62,7 @@ def start_node(seed: Any, walk: Any, n: Any) -> Any:
 
 @cached()
 def pick_neighbour(graph: Any, v: Any, bits: Any) -> Any:
-    """A position in `neighbours` drawn for node v (which has some) by weight."""
+    """Draw a neighbour of v, which must have one, by weight; returns its position in `neighbours`."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
     if graph.thresholds.size == 0:
         return low + below(bits, high - low)
@@ -93,7 +93,7 @@ def _find(graph: Any, v: Any, u: Any) -> Any:
 
 @cached()
 def _probability(graph: Any, v: Any, position: Any) -> Any:
-    """First-order probability of stepping from v along the edge at `position`, as it is drawn."""
+    """Probability of the first-order step from v along the edge at `position`, as rounded for sampling."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
     if graph.thresholds.size == 0:
         return 1.0 / (high - low)
@@ -104,7 +104,7 @@ def _probability(graph: Any, v: Any, position: Any) -> Any:
 
 @cached()
 def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
-    """node2vec's α for stepping on to x: back, near or away from the previous node."""
+    """node2vec's α of a step to x: the previous node, a neighbour of it, or neither."""
     if x == previous:
         return plan.inverse_p
     return 1.0 if _find(graph, previous, x) >= 0 else plan.inverse_q
@@ -112,12 +112,12 @@ def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
 
 @cached()
 def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: Any) -> Any:
-    """Position of the next edge of a node2vec walk, by rejection: no table per edge.
+    """Position of the next edge of a node2vec walk, by rejection sampling: no table per edge is needed.
 
-    A dart is thrown at the neighbours, each as wide as its probability and up to max(1, 1/q) high; it counts
-    when it lands below the bias. The edge back is the only one that can be higher: what stands above that
-    line is one more target beside the others, so that a small p costs no rejections. After many misses the
-    exact distribution is scanned instead.
+    A neighbour is proposed by its first-order probability, and accepted if a uniform number up to
+    max(1, 1/q) is below its bias. Only the edge back can have a larger bias: the excess is one more outcome
+    beside the others, so that a small p causes no rejections. After _MAX_REJECTIONS proposals the exact
+    distribution is computed instead.
     """
     counter = np.uint64(step) << U32
     ceiling = max(1.0, plan.inverse_q)
@@ -158,8 +158,8 @@ def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: 
 def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) -> None:
     """Fill `walks` (count × length, int64) and `lengths` (count) with walks first, first + 1, …
 
-    Steps are taken in turn by all walks of the batch, so that their memory accesses overlap. A walk ends at a
-    node without neighbours; what lies beyond its length is left as it was.
+    All walks of the batch take their first step, then their second, …, so that their memory accesses overlap.
+    A walk ends at a node without neighbours; entries beyond its length are not written.
     """
     n = graph.offsets.size - 1
     first_order = plan.inverse_p == 1.0 and plan.inverse_q == 1.0
@@ -195,7 +195,7 @@ def _cumulate(offsets: Any, weights: Any, thresholds: Any) -> None:
 
 
 def walk_graph(graph: Graph) -> WalkGraph:
-    """The arrays walks read; for weights one 32-bit cumulative share per edge."""
+    """Return the arrays that sampling reads; weights become one 32-bit cumulative probability per edge."""
     thresholds = np.empty(0 if graph.weights is None else graph.neighbours.size, np.uint32)
     if graph.weights is not None:
         _cumulate(graph.offsets, graph.weights, thresholds)
@@ -204,7 +204,7 @@ def walk_graph(graph: Graph) -> WalkGraph:
 
 @cached()
 def _push(graph: Any, mass: Any, moved: Any) -> None:
-    """One first-order step of a distribution: moved += mass · P."""
+    """One first-order step of a distribution over the nodes: moved += mass · P."""
     for v in range(mass.size):
         low, high = graph.offsets[v], graph.offsets[v + 1]
         if mass[v] == 0.0 or low == high:
@@ -224,17 +224,17 @@ def _count(graph: Any, plan: Any, first: Any, last: Any, counts: Any) -> None:
                 counts[walks[w, step]] += 1.0
 
 
-#: Rounds of walks (each node starts one) that estimate the visits of second-order walks.
+#: Rounds (one walk from each node) that are counted to estimate the visits of second-order walks.
 COUNTED_ROUNDS = 10
 
 
 def expected_visits(
     graph: WalkGraph, plan: WalkPlan, walks_per_node: int, tick: Callable[[], None] = lambda: None
 ) -> NDArray[np.float64]:
-    """Visits of each node per round of walks, float64 (n,).
+    """Expected number of visits to each node per round of walks, float64 (n,).
 
-    Exact for first-order walks, by pushing the start distribution along the edges; for second-order walks the
-    mean over the first `COUNTED_ROUNDS` rounds of the very walks that training will see. `tick` is called
+    Exact for first-order walks, whose distribution is propagated along the edges; for second-order walks the
+    mean over the first `COUNTED_ROUNDS` rounds of the walks that are used in training. `tick` is called
     between parts of the work.
     """
     n = graph.offsets.size - 1

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import Fields
-from kernelne.io.embeddings.text_rows import read_rows, shown, write_rows
+from kernelne.io.embeddings.shared import Fields
+from kernelne.io.embeddings.text_rows import read_rows, write_rows
+from kernelne.io.text.lines import shown
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:

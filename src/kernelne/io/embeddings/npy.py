@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError, warn
-from kernelne.io.embeddings.parts import Fields, integers_or_strings
+from kernelne.io.embeddings.shared import Fields, integers_or_strings
 from kernelne.io.files import check_input
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelne.errors import FileFormatError
 from kernelne.io.embeddings.npy import read_array_header, write_array
-from kernelne.io.embeddings.parts import KEY, Fields, check_array, from_arrays, to_arrays
+from kernelne.io.embeddings.shared import KEY, Fields, check_array, from_arrays, to_arrays
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:

@@ -13,7 +13,7 @@ from pyarrow import types
 
 from kernelne.errors import FileFormatError
 from kernelne.graph.ids import plain_strings, string_objects
-from kernelne.io.embeddings.parts import KEY, VERSION, Fields, read_document
+from kernelne.io.embeddings.shared import KEY, VERSION, Fields, read_document
 
 
 def to_table(fields: Fields) -> Any:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError
 from kernelne.io.embeddings import csv_file, npy, npz, parquet, safetensors_file, word2vec
 from kernelne.io.embeddings.npy import nodes_file
-from kernelne.io.embeddings.parts import Fields
+from kernelne.io.embeddings.shared import Fields
 from kernelne.io.files import PathLike, check_output
 
 # Exceptions that the libraries used raise for a damaged file, besides OSError.

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import safetensors
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import KEY, Fields, check_array, from_arrays, to_arrays
+from kernelne.io.embeddings.shared import KEY, Fields, check_array, from_arrays, to_arrays
 
 _DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "uint8": "U8"}
 

@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import Fields, integers_or_strings
+from kernelne.io.embeddings.shared import Fields, integers_or_strings
 
 
 def write_rows(stream: BinaryIO, ids: list[str], vectors: NDArray[np.float32], delimiter: str) -> None:
@@ -89,7 +89,3 @@ def _blame_line(path: Path, dim: int, delimiter: str, trailing: bool, error: Exc
                 if not number.fullmatch(text) or not abs(float(text)) <= largest:
                     raise FileFormatError(path, "not a finite number", line=line, text=text) from error
     raise error
-
-
-def shown(text: bytes) -> str:
-    return text.strip()[:60].decode(errors="replace")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kernelne.errors import FileFormatError
-from kernelne.io.embeddings.parts import Fields
-from kernelne.io.embeddings.text_rows import read_rows, shown, write_rows
+from kernelne.io.embeddings.shared import Fields
+from kernelne.io.embeddings.text_rows import read_rows, write_rows
+from kernelne.io.text.lines import shown
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:
@@ -23,7 +24,9 @@ def read(path: Path) -> Fields:
         header, row = stream.readline(100).removeprefix(codecs.BOM_UTF8), stream.readline()
     found = re.fullmatch(rb"([0-9]{1,18}) ([0-9]{1,18})\s*", header)
     if found is None:
-        raise FileFormatError(path, "the first line should be `rows columns`", line=1, text=shown(header))
+        raise FileFormatError(
+            path, "the first line should be `rows columns`", line=1, text=shown(header.strip())
+        )
     n_rows, dim = int(found[1]), int(found[2])
     # Before anything of that size is made. The original word2vec ends its lines with a space.
     fields = row.rstrip(b"\r\n").removesuffix(b" ").count(b" ")

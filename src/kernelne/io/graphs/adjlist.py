@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kernelne.errors import FileFormatError
 from kernelne.graph.edges import writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     EdgeColumns,
     Options,
     column,

@@ -19,7 +19,7 @@ from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
 from kernelne.graph.ids import read_ids
 from kernelne.graph.ops import isolated_nodes
 from kernelne.io.files import check_input
-from kernelne.io.graphs.parts import EdgeColumns, Options
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,16 +19,17 @@ from kernelne.graph import adapters
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
-from kernelne.io.graphs.parts import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
+from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
+from kernelne.io.text.columns import Layout, read_columns
 from kernelne.io.text.tokens import WHITESPACE
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _SAMPLE = 100  # data lines used to detect the separator
-_NAMED = 3  # skipped lines listed in a warning
+_MOST_NAMED = 3  # skipped lines listed in a warning
 # Ids that would be read differently from an unquoted field.
 _NEEDS_QUOTES = r'^$|^[ #%\x{FEFF}]| $|[\t,;"]'
 _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "vertex", "label"}
@@ -36,21 +38,6 @@ _HINT_DATA = (
 )
 _HINT_INDEX = "pandas writes its index unless you pass to_csv(index=False)"
 _HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The layout of the lines of a file."""
-
-    separator: int
-    n_fields: int  # 0: any number
-    n_ids: int
-    weighted: bool
-    first_line: int  # earlier lines are not data
-
-    @property
-    def between(self) -> str:
-        return sniff.SEPARATORS.get(self.separator, repr(chr(self.separator)))
 
 
 def read(path: str, options: Options) -> EdgeColumns:
@@ -65,15 +52,15 @@ def read(path: str, options: Options) -> EdgeColumns:
         node_layout = _node_layout(_sample(nodes), given, header, layout)
     elif nodes is not None:
         ids = read_ids(nodes, "nodes")
-    bad = np.empty(_NAMED + 1 if options.skip_bad else 0, np.int64)
+    bad = np.empty(_MOST_NAMED + 1 if options.skip_bad else 0, np.int64)
     strings_given = ids is not None and len(ids) > 0 and not pa.types.is_integer(ids.type)
     for as_strings in (True,) if strings_given else (False, True):
         if node_layout is not None:
-            listed = read_columns(nodes, node_layout, as_strings)
+            listed = read_id_columns(nodes, node_layout, as_strings)
             if listed is None:
                 continue
             ids = listed[0][0]
-        edges = ([], None) if layout is None else read_columns(path, layout, as_strings, bad)
+        edges = ([], None) if layout is None else read_id_columns(path, layout, as_strings, bad)
         if edges is not None:
             break
     assert edges is not None  # with string ids, every file is read or raises
@@ -98,8 +85,8 @@ def read(path: str, options: Options) -> EdgeColumns:
 def read_nodes(path: str, options: Options, as_strings: bool) -> Any:
     """Read the column of node ids of a file; integers if all are, unless `as_strings`."""
     layout = _node_layout(_sample(path), sniff.read_separator(options.separator), options.header, None)
-    listed = None if as_strings else read_columns(path, layout, False)
-    found = listed or read_columns(path, layout, True)
+    listed = None if as_strings else read_id_columns(path, layout, False)
+    found = listed or read_id_columns(path, layout, True)
     assert found is not None  # with string ids, every file is read or raises
     return found[0][0]
 
@@ -123,7 +110,7 @@ def _warn_of_bad(path: str | os.PathLike[str], layout: Layout, bad: NDArray[np.i
     weight = ", with a weight that is finite and not negative" if layout.weighted else ""
     warn(
         f"{os.fspath(path)}: {n_bad:,} {'lines' if n_bad > 1 else 'line'} left out, "
-        f"{named}{', …' if n_bad > _NAMED else ''}: expected {layout.n_fields} fields separated by "
+        f"{named}{', …' if n_bad > _MOST_NAMED else ''}: expected {layout.n_fields} fields separated by "
         f"{layout.between}{weight}"
     )
 
@@ -136,9 +123,9 @@ def losses(graph: Graph) -> list[str]:
 
 def write(graph: Graph, out: BinaryIO, separator: str) -> None:
     """Write lines of source, target and, if weighted, weight; with a header only if the reader needs one."""
-    labels = _labels(writable_ids(graph), isolated_nodes(graph))
+    names = _names_in_file(writable_ids(graph), isolated_nodes(graph))
     for number, (sources, targets, weights) in enumerate(edge_blocks(graph)):
-        parts = [labels.take(pa.array(sources)), separator, labels.take(pa.array(targets))]
+        parts = [names.take(pa.array(sources)), separator, names.take(pa.array(targets))]
         if weights is not None:
             parts += [separator, as_text(weights)]
         lines = join(*parts, "\n")
@@ -147,12 +134,12 @@ def write(graph: Graph, out: BinaryIO, separator: str) -> None:
             first_ids = (first_two[0][0].text, first_two[0][1].text)
             if sniff.is_header(first_two) or sniff.like_names(*first_ids):
                 # Without a header the reader would read the first edge as one.
-                names = ["source", "target", "weight"][: len(first_two[0])]
-                out.write(separator.join(names).encode() + b"\n")
+                header = ["source", "target", "weight"][: len(first_two[0])]
+                out.write(separator.join(header).encode() + b"\n")
         write_texts(out, lines)
 
 
-def _labels(ids: Any, isolated: NDArray[np.bool_]) -> Any:
+def _names_in_file(ids: Any, isolated: NDArray[np.bool_]) -> Any:
     """Return ids as written to a file, a large_string array; ids that would be misread are quoted."""
     if pa.types.is_integer(ids.type):
         return ids.cast(pa.large_string())
@@ -184,25 +171,25 @@ def _edge_layout(
             # Attributes contain commas: splitting by commas would give wrong ids.
             if [field.text[0] for field in sniff.split(candidate, WHITESPACE)][2:3] == ["{"]:
                 expected = "expected 2 or 3 fields" + _HINT_DATA
-                raise FileFormatError(path, expected, line=number, text=text_lines.text_of(candidate))
+                raise FileFormatError(path, expected, line=number, text=text_lines.shown(candidate))
         separator = sniff.find_separator([raw for _, raw in sample])
     fields = sniff.split(raw, separator)
     layout = Layout(separator, len(fields), 2, len(fields) == 3 and weighted is not False, line)
     if not fields:
-        raise _line_error(path, tokens.BAD_QUOTE, layout, line, text_lines.text_of(raw))
+        raise _line_error(path, layout, tokens.BAD_QUOTE, line, text_lines.shown(raw))
     wanted = "3 fields (weighted=True, --weighted)" if weighted else "2 or 3 fields"
     if len(fields) not in ((3,) if weighted else (2, 3)):
         expected = f"expected {wanted} separated by {layout.between}: a source, a target and a weight"
         if len(fields) > 3:
             expected += f"; select the columns to keep, for example with: {sniff.cut_command(separator)}"
             expected += f" ({_HINT_INDEX})" * (fields[0] == sniff.Field("", False))
-        raise FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
     if header is None:
         rows = [sniff.split(raw, separator) for _, raw in sample]
         header = sniff.is_header([row for row in rows if len(row) == len(fields)])
     if options.header is not False and (remedy := _misplaced(fields, header, options.directed)):
         told = "the first two columns must be source and target, but the header says otherwise"
-        raise FileFormatError(path, f"{told}: {remedy}", line=line, text=text_lines.text_of(raw))
+        raise FileFormatError(path, f"{told}: {remedy}", line=line, text=text_lines.shown(raw))
     return replace(layout, first_line=line + header)
 
 
@@ -243,62 +230,15 @@ def _node_layout(
     return Layout(separator, 0, 1, False, sample[0][0] + 1 if has_header else 0)
 
 
-def read_columns(
+def read_id_columns(
     path: str | os.PathLike[str], layout: Layout, as_strings: bool, bad: NDArray[np.int64] | None = None
 ) -> tuple[list[Any], NDArray[np.float64] | None] | None:
-    """Read id columns, as from `read_ids`, and weights; returns None if an id is not an integer but must be.
-
-    Invalid lines are skipped and recorded in `bad`, see `scan`; without `bad` they raise FileFormatError.
-    """
-    bad = np.empty(0, np.int64) if bad is None else bad
-    bad[:] = 0
-    lines = text_lines.BUFFER // 2 + 1  # no data line is shorter than "1\n"
-    ids = np.empty((2, 0 if as_strings else lines), np.int64)
-    text = np.empty((2, text_lines.BUFFER if as_strings else 0), np.uint8)
-    ends = np.zeros((2, lines + 1 if as_strings else 0), np.int32)
-    weights = np.empty(lines if layout.weighted else 0)
-    pieces: list[list[Any]] = [[] for _ in range(layout.n_ids)]
-    weight_pieces = [np.empty(0)]
-    line = 0
-    for buffer, start, stop in text_lines.read_chunks(path):
-        text_lines.check_text(path, buffer, start, stop, line)
-        count, status, position, line = tokens.scan(
-            buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields, layout.n_ids,
-            layout.n_ids, layout.weighted, as_strings, (ids, weights, text, ends), bad,
-        )  # fmt: skip
-        if status == tokens.NOT_INTEGER:
-            return None
-        if status != tokens.OK:
-            raise _line_error(path, status, layout, line, text_lines.text_at(buffer, position))
-        for k in range(layout.n_ids if count else 0):
-            if as_strings:
-                bounds = pa.py_buffer(ends[k, : count + 1].copy())
-                data = pa.py_buffer(text[k, : ends[k, count]].copy())
-                pieces[k].append(pa.Array.from_buffers(pa.string(), count, [None, bounds, data]))
-            else:
-                pieces[k].append(_compact(ids[k, :count]))
-        weight_pieces.append(weights[:count].copy() if layout.weighted else weights[:0])
-    columns = [_column(chunks) for chunks in pieces]
-    return columns, np.concatenate(weight_pieces) if layout.weighted else None
-
-
-def _compact(ids: NDArray[np.int64]) -> Any:
-    fits = ids.min() >= -(2**31) and ids.max() < 2**31
-    return pa.array(ids.astype(np.int32 if fits else np.int64))
-
-
-def _column(chunks: list[Any]) -> Any:
-    """Return the chunks as one column of the smallest type that fits all of them."""
-    kinds = {chunk.type for chunk in chunks} or {pa.null()}
-    # A string array, so also one of all distinct ids, is limited to 2 GiB.
-    if pa.string() in kinds and sum(chunk.nbytes for chunk in chunks) >= 2**31:
-        kinds.add(pa.large_string())
-    kind = pa.large_string() if pa.large_string() in kinds else pa.int64() if len(kinds) > 1 else kinds.pop()
-    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
+    """Read the columns of an edge list or of a file of node ids; errors name its fields."""
+    return read_columns(path, layout, as_strings, partial(_line_error, path, layout), bad)
 
 
 def _line_error(
-    path: str | os.PathLike[str], status: int, layout: Layout, line: int, text: str
+    path: str | os.PathLike[str], layout: Layout, status: int, line: int, text: str
 ) -> FileFormatError:
     third = sniff.split(text.encode(), layout.separator)[2:3]
     hint = _HINT_DATA if third and third[0].text.startswith("{") else ""

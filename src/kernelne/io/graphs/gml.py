@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kernelne.errors import FileFormatError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kernelne.errors import FileFormatError
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,
@@ -167,7 +167,7 @@ class _Handler:
         if self.default is None:
             raise FileFormatError(self.path, "no <graph> in the file")
 
-    def numbers(self) -> Any:
+    def edge_weights(self) -> Any:
         """Return weights (m,) float64, the key's default or 1 where missing; None if no edge has a weight."""
         if self._default_weight is None and not any(text is not None for text in self.weights):
             return None
@@ -208,7 +208,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     numbers = None if found.id_type == "string" else plain_integers(nodes)
     if numbers is not None:
         nodes, sources, targets = numbers, sources.cast(pa.int64()), targets.cast(pa.int64())
-    weights = found.numbers()
+    weights = found.edge_weights()
     arcs = np.array(found.directed, bool)
     directed = bool(arcs.any()) if len(arcs) else found.default
     if directed and not arcs.all() and options.directed is not False:

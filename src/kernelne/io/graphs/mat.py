@@ -18,7 +18,7 @@ from kernelne.errors import FileFormatError
 from kernelne.graph.csr import half
 from kernelne.io.files import check_input
 from kernelne.io.graphs.mat5 import TooSmallError, Variable, find_variables, load_matrix
-from kernelne.io.graphs.parts import EdgeColumns, Options, are_numbered, check_declared, column
+from kernelne.io.graphs.shared import EdgeColumns, Options, are_numbered, check_declared, column
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph

@@ -11,8 +11,8 @@ import pyarrow as pa
 from kernelne.errors import FileFormatError
 from kernelne.graph.csr import half
 from kernelne.graph.edges import edge_blocks
-from kernelne.io.graphs.edgelist import Layout, read_columns
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.edgelist import read_id_columns
+from kernelne.io.graphs.shared import (
     EdgeColumns,
     Options,
     are_numbered,
@@ -23,6 +23,7 @@ from kernelne.io.graphs.parts import (
     write_texts,
 )
 from kernelne.io.text import lines as text_lines
+from kernelne.io.text.columns import Layout
 from kernelne.io.text.tokens import WHITESPACE
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ def read(path: str, options: Options) -> EdgeColumns:
         n = n_columns = n_entries = -1
     if min(n, n_columns, n_entries) < 0 or n > _MOST:
         expected = f"expected the numbers of rows, columns (at most {_MOST}) and entries"
-        raise FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
     if n != n_columns:
         raise FileFormatError(path, f"the matrix is not square: {n} × {n_columns}", line=line)
     assert line is not None
     layout = Layout(
         WHITESPACE, 2 if pattern else 3, 2, not pattern and options.weighted is not False, line + 1
     )
-    found = read_columns(path, layout, False)
+    found = read_id_columns(path, layout, False)
     if found is None:
         raise _not_integers(path, line)
     (rows, columns), weights = found
@@ -92,14 +93,14 @@ def _header(path: str) -> tuple[bool, bool]:
 
 def _entry_error(path: str, size_line: int, entry: int, expected: str) -> FileFormatError:
     line, raw = next(islice(text_lines.data_lines(path, size_line + 1), entry, None))
-    return FileFormatError(path, expected, line=line, text=text_lines.text_of(raw))
+    return FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
 
 
 def _not_integers(path: str, size_line: int) -> FileFormatError:
     """Return the error for the first line whose indices are not integers."""
     for line, raw in text_lines.data_lines(path, size_line + 1):
         if not all(word.isdigit() for word in raw.split()[:2]):
-            return FileFormatError(path, "expected two indices", line=line, text=text_lines.text_of(raw))
+            return FileFormatError(path, "expected two indices", line=line, text=text_lines.shown(raw))
     return FileFormatError(path, "expected two indices, integers in canonical form")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kernelne.errors import FileFormatError, InputError
 from kernelne.graph.csr import half
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kernelne.errors import FileFormatError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers
-from kernelne.io.graphs.parts import (
+from kernelne.io.graphs.shared import (
     GOOD_WEIGHT,
     EdgeColumns,
     Options,
@@ -56,7 +56,9 @@ def read(path: str, options: Options) -> EdgeColumns:
         if kind == "vertices":
             if names is not None:
                 raise FileFormatError(path, "a second *Vertices: more than one network", line=line)
-            names = _vertices(path, content[found.end() : stop].decode(), found[2].decode(), line, len(data))
+            names = _vertex_ids(
+                path, content[found.end() : stop].decode(), found[2].decode(), line, len(data)
+            )
         elif kind in _DIRECTED:
             if names is None:
                 raise FileFormatError(path, "expected *Vertices before this", line=line, text=f"*{kind}")
@@ -91,7 +93,7 @@ def _edges(names: Any, parts: list[Any], keeps_arcs: bool) -> EdgeColumns:
     )
 
 
-def _vertices(path: str, text: str, sizes: str, line: int, size: int) -> Any:
+def _vertex_ids(path: str, text: str, sizes: str, line: int, size: int) -> Any:
     """Return the ids of the vertices, an int64 or large_string array."""
     found = re.match(r"\s+([0-9]{1,10})(?=\s|$)", sizes)
     if found is None or int(found[1]) > _MOST:
@@ -128,12 +130,12 @@ def _vertices(path: str, text: str, sizes: str, line: int, size: int) -> Any:
     return ids
 
 
-def _firsts(words: Words) -> NDArray[np.int64]:
+def _first_words(words: Words) -> NDArray[np.int64]:
     """Return the index of the first token of each non-blank line."""
     return np.flatnonzero(np.diff(words.rows, prepend=-1))
 
 
-def _numbers(words: Words, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _vertex_rows(words: Words, places: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Parse vertices as rows."""
     expected = f"expected a vertex from 1 to {n}"
     rows = words.integers(places, expected) - 1
@@ -145,11 +147,11 @@ def _numbers(words: Words, places: NDArray[np.int64], n: int) -> NDArray[np.int6
 
 def _pairs(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
     """Parse lines of two vertices and an optional weight (default 1); further tokens are ignored."""
-    first = _firsts(words)
+    first = _first_words(words)
     sizes = np.diff(first, append=len(words.rows))
     if (sizes < 2).any():
         raise words.error("expected two vertices and optionally a weight", int(first[np.argmax(sizes < 2)]))
-    sources, targets = _numbers(words, first, n), _numbers(words, first + 1, n)
+    sources, targets = _vertex_rows(words, first, n), _vertex_rows(words, first + 1, n)
     with_weight = sizes > 2
     if not with_weight.any():
         return sources, targets, None
@@ -160,8 +162,8 @@ def _pairs(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np
 
 def _lists(words: Words, n: int) -> tuple[NDArray[Any], NDArray[Any], None]:
     """Parse lines of a vertex and its neighbours."""
-    first = _firsts(words)
-    rows = _numbers(words, np.arange(len(words.rows)), n)
+    first = _first_words(words)
+    rows = _vertex_rows(words, np.arange(len(words.rows)), n)
     heads = np.repeat(first, np.diff(first, append=len(rows)))
     others = np.flatnonzero(np.arange(len(rows)) != heads)
     return rows[heads[others]], rows[others], None

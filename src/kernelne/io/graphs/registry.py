@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from kernelne.errors import FileFormatError, ParameterError
+from kernelne.io.files import compression_by_name
 from kernelne.io.graphs import adjlist, arrow, edgelist, gml, graphml, mat, matrix_market, metis, pajek
-from kernelne.io.graphs.parts import EdgeColumns, Options
-from kernelne.io.text import lines as text_lines
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -75,7 +75,7 @@ _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes
 def find_format(path: str | os.PathLike[str], name: str | None = None) -> tuple[GraphFormat, str | None]:
     """Return the format of a file, by `name` (a suffix without dot) or its suffix, and its compression."""
     file = Path(path).name.lower()
-    compression = text_lines.compression_of(file)
+    compression = compression_by_name(file)
     suffix = Path(Path(file).stem).suffix if compression else Path(file).suffix
     if name is not None:
         suffix = f".{name.lower().removeprefix('.')}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,14 @@ from numpy.typing import NDArray
 
 from kernelne._checks import available_bytes
 from kernelne.errors import FileFormatError
-from kernelne.io.files import check_compressed, check_input, check_start
+from kernelne.io.files import check_compressed, check_input, compression_by_name, refuse_other_kinds
 
 MAX_LINE = 1 << 20  # bytes
-
-
 BUFFER = 2 * MAX_LINE  # a line of the maximum length always fits
-
 
 #: Memory needed at least to read a whole file, as a multiple of its size; 7 (GraphML) to 15 (METIS) were
 #: measured. A piece is the number of bytes unpacked between two checks of the size.
 _HELD, _PIECE = 6, 1 << 24
-
-
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-
-
-def compression_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the compression that the suffix of the file implies; None if there is none."""
-    return _COMPRESSIONS.get(Path(path).suffix.lower())
 
 
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
@@ -40,7 +28,7 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
     check_input(path)
     storage = bytearray(BUFFER + 1)
     buffer, view = np.frombuffer(storage, np.uint8), memoryview(storage)
-    compression = compression_of(path)
+    compression = compression_by_name(path)
     if compression is not None:
         check_compressed(path, compression)
     filled = 0
@@ -65,7 +53,7 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
                     filled += 1
                 stop = filled
             if start is None:
-                check_start(path, bytes(storage[: min(filled, 64)]))
+                refuse_other_kinds(path, bytes(storage[: min(filled, 64)]))
                 start = len(BOM_UTF8) if storage.startswith(BOM_UTF8) else 0
             if stop > start:
                 yield buffer, start, stop
@@ -83,7 +71,7 @@ def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.ui
     """
     size, available = check_input(path), available_bytes()
     most = None if available is None else available // _HELD
-    compression = compression_of(path)
+    compression = compression_by_name(path)
     if compression is not None:
         check_compressed(path, compression)
     data = bytearray()
@@ -100,7 +88,7 @@ def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.ui
             if compression is None:
                 raise
             raise FileFormatError(path, f"corrupt or truncated {compression} data ({error})") from None
-    check_start(path, bytes(data[:64]), xml)
+    refuse_other_kinds(path, bytes(data[:64]), xml)
     return np.frombuffer(data, np.uint8)
 
 
@@ -120,11 +108,11 @@ def read_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         data[: len(BOM_UTF8)] = ord(" ")
     if not len(data):
         raise FileFormatError(path, "the file is empty")
-    check_text(path, data, 0, len(data), 0)
+    check_utf8(path, data, 0, len(data), 0)
     return data
 
 
-def check_text(
+def check_utf8(
     path: str | os.PathLike[str], buffer: NDArray[np.uint8], start: int, stop: int, line: int
 ) -> None:
     """Raise FileFormatError if the lines after line number `line` are not UTF-8, or contain NUL."""
@@ -139,16 +127,16 @@ def check_text(
         bad = error.start
     if bad < stop - start:
         line += 1 + int(np.count_nonzero(part[:bad] == ord("\n")))
-        raise FileFormatError(path, "not UTF-8 text", line=line, text=text_at(part, bad))
+        raise FileFormatError(path, "not UTF-8 text", line=line, text=shown_at(part, bad))
 
 
-def text_at(buffer: NDArray[np.uint8], position: int) -> str:
+def shown_at(buffer: NDArray[np.uint8], position: int) -> str:
     """Return the line at `position`, truncated if it is long."""
     begin = bytes(buffer[max(0, position - 200) : position]).rfind(b"\n") + 1 + max(0, position - 200)
-    return text_of(bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r"))
+    return shown(bytes(buffer[begin : begin + 400]).partition(b"\n")[0].removesuffix(b"\r"))
 
 
-def text_of(raw: bytes) -> str:
+def shown(raw: bytes) -> str:
     """Return a line as text for a message, truncated if it is long."""
     return raw[:400].decode("utf-8", "backslashreplace")
 
@@ -157,7 +145,7 @@ def data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tu
     """Yield number and bytes of the lines that are neither blank nor comments; slow, meant for few lines."""
     line = 0
     for buffer, start, stop in read_chunks(path):
-        check_text(path, buffer, start, stop, line)
+        check_utf8(path, buffer, start, stop, line)
         for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
             line += 1
             text = raw.strip(b" \t\r")

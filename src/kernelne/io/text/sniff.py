@@ -16,7 +16,7 @@ from kernelne.io.text.tokens import WHITESPACE
 
 # The first ones have priority: a comma next to semicolons is probably a decimal comma.
 SEPARATORS = {ord("\t"): "tabs", ord(";"): "semicolons", ord(","): "commas", WHITESPACE: "whitespace"}
-_NAMED = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+_SEPARATOR_NAMES = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
 # Words of column names that may also be node ids: a line of them is kept as an edge, with a warning.
 _WORDS = {
     "source", "target", "from", "to", "src", "dst", "dest", "destination", "origin", "start", "end", "head",
@@ -75,9 +75,9 @@ def read_separator(given: str | None) -> int | None:
     """Return the separator byte, WHITESPACE for a space; None if it is to be detected."""
     if given is None:
         return None
-    mark = _NAMED.get(given, given)
+    mark = _SEPARATOR_NAMES.get(given, given)
     if len(mark) != 1 or not mark.isascii() or mark in '\n\r\0"#%':
-        words = ", ".join(_NAMED)
+        words = ", ".join(_SEPARATOR_NAMES)
         raise ParameterError(
             "separator",
             given,

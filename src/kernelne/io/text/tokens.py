@@ -150,11 +150,11 @@ def scan(  # type: ignore[no-untyped-def]
 ):
     """Parse the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 
-    `line` is the number of lines before; lines below `first_line`, blank lines and comments are skipped. A
-    line must have `n_fields` fields (0: any number): the first `n_ids` are ids, the first `n_full` of these
-    must not be empty. `out` is (ids, weights, text, ends): ids (2, m) int64 if not `as_text`, else id
-    i of column k is the bytes `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of
-    edges, status, start of the line where it stopped, number of that line).
+    `line` lines came before; those below `first_line` are skipped, as are blank lines and comments. A line
+    must have `n_fields` fields (0: any number), of which the first `n_ids` are ids, and the first `n_full`
+    must not be empty. `out` is (ids, weights, text, ends): ids (2, m) int64 if not `as_text`, else id i of
+    column k is the bytes `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of
+    edges, status, start of the line it stopped at, its number).
 
     `bad` (k + 1,) int64: invalid lines are skipped, their count is stored in the first entry and the numbers
     of the first k in the others. If `bad` is empty, parsing stops at the first invalid line.

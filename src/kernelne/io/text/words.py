@@ -39,9 +39,9 @@ class Words:
         self.path, self.data = path, data
         stop = len(data) if stop is None else stop
         none = np.empty(0, np.int64)
-        size, self.n_rows = _find(data, start, stop, ord(comment), none, none)
+        size, self.n_rows = _find_words(data, start, stop, ord(comment), none, none)
         self.starts, self.rows = np.empty(size, np.int64), np.empty(size, np.int64)
-        _find(data, start, stop, ord(comment), self.starts, self.rows)
+        _find_words(data, start, stop, ord(comment), self.starts, self.rows)
 
     def line(self, word: int) -> int:
         """Return the line number of a token, from 1."""
@@ -49,7 +49,7 @@ class Words:
 
     def text(self, word: int) -> str:
         start = int(self.starts[word])
-        return text_lines.text_of(_WORD.match(self.data[start : start + 400].tobytes())[0])  # type: ignore[index]
+        return text_lines.shown(_WORD.match(self.data[start : start + 400].tobytes())[0])  # type: ignore[index]
 
     def error(self, expected: str, word: int) -> FileFormatError:
         return FileFormatError(self.path, expected, line=self.line(word), text=self.text(word))
@@ -67,7 +67,7 @@ class Words:
         """Parse tokens as weights: finite and not negative."""
         starts = self.starts[words]
         values = np.empty(len(starts))
-        bad = _numbers(self.data, starts, values)
+        bad = _weights(self.data, starts, values)
         if bad >= 0:
             raise self.error(expected, int(np.arange(len(self.starts))[words][bad]))
         return values
@@ -75,7 +75,7 @@ class Words:
     def strings(self) -> Any:
         """Return all tokens as a large_string array."""
         sizes = np.zeros(len(self.starts) + 1, np.int64)
-        _ends(self.data, self.starts, sizes)
+        _sizes(self.data, self.starts, sizes)
         offsets = np.cumsum(sizes)
         text = np.empty(int(offsets[-1]), np.uint8)
         _copy(self.data, self.starts, offsets, text)
@@ -99,7 +99,7 @@ def blank_comments(data, comment):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def _end(data, start):  # type: ignore[no-untyped-def]
+def _word_end(data, start):  # type: ignore[no-untyped-def]
     i = start
     while i < len(data) and data[i] != _SPACE and data[i] != _TAB and data[i] != _RETURN:
         if data[i] == _NEWLINE:
@@ -109,7 +109,7 @@ def _end(data, start):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def _find(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-def]
+def _find_words(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-def]
     """Find tokens, or only count them if `starts` is empty; returns the numbers of tokens and of lines."""
     count = 0
     row = 0
@@ -128,7 +128,7 @@ def _find(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-
                 starts[count] = i
                 rows[count] = row
             count += 1
-            i = _end(data, i)
+            i = _word_end(data, i)
         while i < stop and data[i] != _NEWLINE:
             i += 1
         i += 1
@@ -140,7 +140,7 @@ def _find(data, start, stop, comment, starts, rows):  # type: ignore[no-untyped-
 def _integers(data, starts, values):  # type: ignore[no-untyped-def]
     """Parse integers; returns the index of the first token that is not an integer, or -1."""
     for k in range(len(starts)):
-        plain, value = parse_integer(data, starts[k], _end(data, starts[k]))
+        plain, value = parse_integer(data, starts[k], _word_end(data, starts[k]))
         if not plain:
             return k
         values[k] = value
@@ -148,19 +148,19 @@ def _integers(data, starts, values):  # type: ignore[no-untyped-def]
 
 
 @cached()
-def _numbers(data, starts, values):  # type: ignore[no-untyped-def]
+def _weights(data, starts, values):  # type: ignore[no-untyped-def]
     """Parse weights; returns the index of the first token that is not a weight, or -1."""
     for k in range(len(starts)):
-        values[k] = parse_number(data, starts[k], _end(data, starts[k]))
+        values[k] = parse_number(data, starts[k], _word_end(data, starts[k]))
         if not 0 <= values[k] < np.inf:
             return k
     return -1
 
 
 @cached()
-def _ends(data, starts, sizes):  # type: ignore[no-untyped-def]
+def _sizes(data, starts, sizes):  # type: ignore[no-untyped-def]
     for k in range(len(starts)):
-        sizes[k + 1] = _end(data, starts[k]) - starts[k]
+        sizes[k + 1] = _word_end(data, starts[k]) - starts[k]
 
 
 @cached()

@@ -1,8 +1,8 @@
-"""Training on the CPU: blocks of walks shared out between threads, coefficients solved between blocks.
+"""Training on the CPU: threads share the walks of a block, and coefficients are updated between blocks.
 
 By default threads write to the tables without locks (Hogwild). In deterministic mode the steps of a small
-chunk of walks are computed from the tables as they were at its start, then added in the order of the walks,
-rows shared out between the threads: the same bits on any number of threads.
+chunk of walks are computed from the tables as they are at its start, then added in the order of the walks,
+each thread adding those of its own rows: the result has the same bits on any number of threads.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import NOISE_POWER, Course, blocks, norm_limit
 from kernelne.training.cpu.loop import Mixture, Step, Tables, train_part
 from kernelne.training.cpu.memory import check, chunk_size, run_bytes
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.cpu.threads import Workers
+from kernelne.training.schedule import NOISE_POWER, Recorder, blocks, norm_limit
 from kernelne.training.state import TrainingState
-from kernelne.walks.noise import AliasTable, alias_table
+from kernelne.walks.negatives import AliasTable, alias_table
 from kernelne.walks.rng import fill_uniform
 from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_graph
 
@@ -35,11 +35,11 @@ _LARGEST_BLOCK = 65_536
 
 
 def check_machine() -> None:
-    """Every machine has a CPU."""
+    """Do nothing: every machine has a CPU."""
 
 
 def prepare(graph: Graph, config: TrainingConfig) -> Prepared:
-    """Thresholds of weighted steps, the table of negatives from the visits of the walks, threads."""
+    """Compute the thresholds of weighted steps and the noise distribution, and create the threads."""
     walked: WalkGraph = walk_graph(graph)
     visits = expected_visits(walked, walk_plan(config), config.walks_per_node)
     noise: AliasTable = alias_table(visits**NOISE_POWER)
@@ -51,7 +51,7 @@ def walk_plan(config: TrainingConfig) -> WalkPlan:
 
 
 def start(prepared: Prepared) -> TrainingState:
-    """center uniform in ±0.5/dim, context zero, coefficients 1, or uniform too where they are learned."""
+    """Return center uniform in ±0.5/dim, context zero, coefficients 1, or uniform as well if learned."""
     config, seed = prepared.config, np.uint64(prepared.config.seed)
     n_kernels, spread = len(config.kernels), 0.5 / config.dim
     center = np.empty((prepared.n_nodes, config.dim), np.float32)
@@ -69,18 +69,17 @@ def fetch(state: TrainingState) -> TrainingState:
 
 
 class PairLoss(Protocol):
-    """What a run does with its walks: the kernels' loss, or that of another method."""
+    """The loss that a run minimises: the one of the kernels, or of another method."""
 
     def train(self, run: WalkRun, first: int, last: int) -> tuple[NDArray[np.float64], int]:
         """Train on walks first … last − 1.
 
-        Returns their sums, as `model.mixture.Moments` unpacks them, and how many rows were seen to have
-        exploded.
+        Returns their sums, as `model.mixture.Moments` unpacks them, and the number of exploded rows.
         """
 
 
 class WalkRun:
-    """What the threads of a run read and write: walks, steps, tables, and a scratch for each thread."""
+    """The data that the threads of a run share: walks, settings, tables, and a scratch for each thread."""
 
     def __init__(self, prepared: Prepared, state: TrainingState) -> None:
         config: TrainingConfig = prepared.config
@@ -118,7 +117,7 @@ class WalkRun:
         )
 
     def count_exploded(self) -> int:
-        """Rows of both tables that are too large; in a run they are only seen when they are read again."""
+        """Number of exploded rows in both tables; the loop itself checks a row only when it reads it."""
         n_exploded = 0
         for table in (self.tables.center, self.tables.context):
             squares = np.einsum("ij,ij->i", table, table)
@@ -127,7 +126,7 @@ class WalkRun:
 
 
 class KernelLoss:
-    """The loss of KernelNE and MKernelNE: of squared distances, by a mixture of kernels."""
+    """The loss of KernelNE and MKernelNE: a mixture of kernels of squared distances."""
 
     def __init__(self, config: TrainingConfig) -> None:
         self.kinds = np.array([list(KERNELS).index(name) for name, _ in config.kernels])
@@ -138,7 +137,7 @@ class KernelLoss:
         coefficients = run.state.coefficients.astype(np.float32)
         mixture = Mixture(self.kinds, self.sigmas, coefficients, self.learned)
         n_threads, deferred = run.config.n_threads, run.config.deterministic
-        # A row for each thread, or for each walk of a chunk, which are then added up in their order.
+        # One row per thread or, in deterministic mode, per walk of a chunk; these are added in their order.
         rows = np.zeros((run.chunk if deferred else n_threads, n_sums(len(self.sigmas))))
         total = np.zeros(rows.shape[1])
 
@@ -160,16 +159,16 @@ def run(
     on_block: OnBlock = go_on,
     loss: PairLoss | None = None,
 ) -> TrainingState:
-    """Train from a state on; loss: that of another method than the kernels'."""
+    """Train from `state` on; `loss`: the loss of another method (None: the loss of the kernels)."""
     config, n_walks = prepared.config, prepared.n_walks
-    walking, course = WalkRun(prepared, state), Course(config, n_walks, state)
+    walking, recorder = WalkRun(prepared, state), Recorder(config, n_walks, state)
     loss = loss or KernelLoss(config)
-    # Longer walks make smaller blocks, so that progress and Ctrl-C do not wait.
+    # Blocks of longer walks are smaller, so that progress is shown and Ctrl-C works without delay.
     largest = max(_LARGEST_BLOCK * 100 // max(config.walk_length, 10) ** 2, 1)
     for first, last in blocks(n_walks, largest, state.next_walk, until):
         sums, n_exploded = loss.train(walking, first, last)
-        if last == n_walks:  # nobody will read the rows of the last steps
+        if last == n_walks:  # the rows of the last steps are not read again
             n_exploded += walking.count_exploded()
-        if on_block(last, n_walks, course.advance(first, last, sums, n_exploded)):
+        if on_block(last, n_walks, recorder.advance(first, last, sums, n_exploded)):
             break
-    return course.end()
+    return recorder.end()

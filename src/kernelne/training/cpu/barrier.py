@@ -1,4 +1,4 @@
-"""A barrier for threads inside compiled code: to hand over in Python takes longer than a chunk of walks."""
+"""A barrier for threads in compiled code; synchronising in Python takes longer than a chunk of walks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SPINS = 2_000
 _yield_core = types.ExternalFunction("SwitchToThread" if os.name == "nt" else "sched_yield", types.int32())
 
 
-# Places in the state of a barrier, on cache lines of their own: threads that have arrived, how often all
-# have, and whether one of them will not.
+# Positions in the state of a barrier, on separate cache lines: number of threads that have arrived, number of
+# rounds in which all have, and whether the work was given up.
 _ARRIVED, _ROUND, _GIVEN_UP = 0, 16, 32
 
 
 def make_barrier() -> NDArray[np.int64]:
-    """State of a barrier."""
+    """Return the state of a new barrier."""
     return np.zeros(48, np.int64)
 
 
@@ -34,7 +34,7 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @intrinsic
 def _add(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
-    """array[at] += value, in one step; returns what was there before."""
+    """Atomic array[at] += value; returns the old value."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", _pointer(context, builder, signature, args), args[2], _ORDER)
@@ -44,13 +44,13 @@ def _add(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
 
 @intrinsic
 def _load(typingctx: Any, array: Any, at: Any) -> Any:
-    """array[at], as other threads left it last."""
+    """Atomic load of array[at], which other threads may have written."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = _pointer(context, builder, signature, args)
         try:
             return builder.load_atomic(place, _ORDER, 8, typ=ir.IntType(64))
-        except TypeError:  # llvmlite before 0.44 knows the type from the pointer
+        except TypeError:  # llvmlite before 0.44 takes the type from the pointer
             return builder.load_atomic(place, _ORDER, 8)
 
     return types.int64(array, types.int64), codegen
@@ -58,7 +58,7 @@ def _load(typingctx: Any, array: Any, at: Any) -> Any:
 
 @njit(nogil=True, _nrt=False)
 def wait_for_all(barrier: Any, n_threads: Any) -> Any:
-    """True once n_threads threads have called this as often as the caller; False if the work was given up."""
+    """Wait until n_threads threads have called this; returns False if the work was given up, else True."""
     round_before = _load(barrier, _ROUND)
     if _add(barrier, _ARRIVED, 1) == n_threads - 1:
         _add(barrier, _ARRIVED, -n_threads)
@@ -68,11 +68,11 @@ def wait_for_all(barrier: Any, n_threads: Any) -> Any:
         if _load(barrier, _GIVEN_UP):
             return False
         spins += 1
-        if spins > _SPINS:  # somebody else may need this core to arrive
+        if spins > _SPINS:  # a thread that has not arrived may need this core
             _yield_core()
     return not _load(barrier, _GIVEN_UP)
 
 
 def give_up(barrier: NDArray[np.int64]) -> None:
-    """Let every thread that waits, or will, return: one of them is not coming."""
+    """Make all threads return from `wait_for_all`, because one of them has failed."""
     barrier[_GIVEN_UP] = 1

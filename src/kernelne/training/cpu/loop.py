@@ -1,4 +1,4 @@
-"""The loop of CPU training, in Numba: any mixture of kernels, each walk sampled and trained at once.
+"""The loop of CPU training, in Numba: any mixture of kernels; each walk is sampled when it is trained on.
 
 A walk is one mini-batch. Its center and context rows and its shared negatives are read once, all squared
 distances come from one small matrix product, and both gradients are two more (`simd`). Every position's step
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.model.kernels import KERNELS
-from kernelne.training.cpu import functions  # noqa: F401  (teaches Numba the kernels' exp and log)
+from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernels' exp and log)
 from kernelne.training.cpu.barrier import wait_for_all
 from kernelne.training.cpu.scratch import BATCH, Floats
 from kernelne.training.cpu.simd import (
@@ -26,20 +26,20 @@ from kernelne.training.cpu.simd import (
     gather_row,
     prefetch_row,
 )
-from kernelne.walks.noise import draw_alias
+from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
 
-#: Fast arithmetic, except that infinities and NaN stay visible: divergence must be seen.
+#: Fast arithmetic that keeps infinities and NaN, so that divergence is detected.
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-#: A part of a cached function, always inlined: fast arithmetic rounds as the optimiser happens to arrange it,
-#: and a call would reach whichever optimised copy of the function the process came to know first.
+#: Decorator for parts of a cached function. They are always inlined: the rounding of fast arithmetic depends
+#: on the optimiser, and a call would use the copy of the function that the process optimised first.
 compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
 
 
 class Step(NamedTuple):
-    """What the loop needs to know of the config."""
+    """The settings that the loop needs."""
 
     window: int
     n_negative: int
@@ -52,13 +52,13 @@ class Step(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Where rows are read, and where steps go: the tables themselves, or a list of (row, step) for later."""
+    """The tables, and the arrays that collect (row, step) if steps are deferred."""
 
     center: Floats  # n × dim
     context: Floats
     deferred: bool
     center_steps: Floats  # walks of a chunk · rows × dim
-    center_rows: NDArray[np.int64]  # the row a step is for, -1: none
+    center_rows: NDArray[np.int64]  # row of each step; -1: no step
     context_steps: Floats
     context_rows: NDArray[np.int64]
 
@@ -69,11 +69,11 @@ class Mixture(NamedTuple):
     kinds: NDArray[np.int64]
     sigmas: Floats
     coefficients: Floats
-    learned: bool  # whether the sums for solving the coefficients are wanted
+    learned: bool  # whether to compute the sums from which the coefficients are solved
 
 
 def _link(kind: int, function: Any, otherwise: Any) -> Any:
-    """`evaluate` for kernel number `kind`, passing other numbers on: the switch is outside the loop."""
+    """Return `evaluate` for kernel `kind`, which calls `otherwise` for others: no branch inside the loop."""
 
     @compiled
     def evaluate(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
@@ -98,9 +98,9 @@ for _kind, _function in enumerate(KERNELS.values()):
 
 @compiled
 def weigh_pairs(length: Any, step: Any, s: Any) -> Any:
-    """Weights, targets and pair counts for walks of this length; returns the number of pairs."""
+    """Fill in weights, targets and pair counts for walks of this length; returns the number of pairs."""
     columns = s.D.shape[1]
-    s.D[:] = 0.0  # what a longer walk left there would be taken for distances
+    s.D[:] = 0.0  # values of a longer walk would be read as distances
     s.weights[:] = 0.0
     s.targets[:] = 0.0
     s.pairs[:] = 0
@@ -139,7 +139,7 @@ def _add_scaled(c: Any, x: Any, out: Any) -> None:
 
 @compiled
 def _mix(n: Any, mixture: Any, s: Any, sums: Any) -> None:
-    """Leave Σ cᵢkᵢ and its slope in row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, from which c is solved."""
+    """Write Σ cᵢkᵢ and its slope to row 0; add Σ w·t·kᵢ and Σ w·kᵢ·kⱼ, from which c is solved, to `sums`."""
     n_kernels = mixture.kinds.size
     w, targets = s.weights[:n], s.targets[:n]
     for a in range(n_kernels):
@@ -167,7 +167,7 @@ def _weigh(scale: Any, w: Any, targets: Any, values: Any, slopes: Any, out: Any)
 
 @compiled
 def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
-    """Turn n squared distances into the weights of the gradient; returns the loss."""
+    """Replace n squared distances by the weights of the gradient; returns the loss."""
     D = s.D.reshape(-1)[:n]
     for q in range(mixture.kinds.size):
         _evaluate(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
@@ -178,7 +178,7 @@ def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
 
 @compiled
 def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -> Any:
-    """Bring the rows of walk b of the batch to scratch; returns how many of them have exploded."""
+    """Copy the rows of walk b of the batch to scratch; returns the number of exploded rows."""
     length = s.lengths[b]
     decay = rate * step.l2
     n_bad = 0
@@ -190,7 +190,7 @@ def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -
         s.context_norms[i] = gather_row(tables.context, v, s.contexts, i)
         s.center_decay[i] = decay * np.float32(s.pairs[i])
         s.context_decay[i] = s.center_decay[i]
-        n_bad += not s.center_norms[i] < step.norm_limit  # so that NaN counts
+        n_bad += not s.center_norms[i] < step.norm_limit  # true for NaN, too
         n_bad += not s.context_norms[i] < step.norm_limit
     noise_decay = decay * np.float32(step.n_negative * n_pairs / step.n_shared)
     for t in range(length, length + step.n_shared):
@@ -204,12 +204,12 @@ def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -
 
 @compiled
 def measure(length: Any, n_contexts: Any, window: Any, s: Any) -> None:
-    """Squared distances of the rows read, of all pairs that have a weight."""
+    """Compute the squared distances of all pairs with a weight, from the rows in scratch."""
     for i in range(0, length, TILE_ROWS):
         for t in range(0, n_contexts, TILE_COLUMNS):
             near = t + TILE_COLUMNS > i - window and t < i + TILE_ROWS + window
             if not near and t + TILE_COLUMNS <= length:
-                continue  # of weight zero, as the zero that stands there
+                continue  # the weights are zero, and D holds zeros
             distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
 
 
@@ -218,7 +218,7 @@ _add_products = compiled(add_products)
 
 @compiled
 def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
-    """Note which rows the steps are for, and send them to places base, base + 1, … of the list instead."""
+    """Record the rows of the steps, and redirect the steps to positions base, base + 1, … of `steps`."""
     for i in range(count):
         steps_rows[base + i] = rows[i]
         rows[i] = base + i
@@ -227,13 +227,13 @@ def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> 
 
 @compiled
 def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any, s: Any) -> None:
-    """Add the steps of one walk to the tables, or to the list of steps when they are deferred."""
+    """Add the steps of one walk to the tables, or to the arrays of deferred steps."""
     center, context = tables.center, tables.context
     if tables.deferred:
         center, context = tables.center_steps, tables.context_steps
         _redirect(s.center_rows, length, slot * s.center_rows.size, center, tables.center_rows)
         _redirect(s.context_rows, n_contexts, slot * s.context_rows.size, context, tables.context_rows)
-    # An incomplete tile adds zero to the last row once more.
+    # An incomplete tile is filled with the last row, to which zero is added.
     if length % TILE_ROWS:
         s.center_rows[length] = s.center_rows[length - 1]
         s.D[length] = 0.0
@@ -252,7 +252,7 @@ def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any
 
 @compiled
 def sample_batch(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) -> None:
-    """Walks start … start + size − 1 and their negatives."""
+    """Sample walks start … start + size − 1 and their negatives."""
     sample_walks(graph, plan, start, s.walks[:size], s.lengths[:size])
     for b in range(size):
         key = stream_key(plan.seed, NOISE, start + b)
@@ -274,10 +274,10 @@ def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,
 ) -> Any:  # fmt: skip
-    """Train on walks first … last − 1; returns how many rows were seen to have exploded.
+    """Train on walks first … last − 1; returns the number of exploded rows.
 
-    `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0, or, when steps are deferred, a
-    row for each walk, from `slot` on, so that they can be added up in an order that no thread decides.
+    `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0 or, if steps are deferred, in one
+    row per walk, from `slot` on, so that the order in which they are added does not depend on the threads.
     """
     length_known, n_pairs, n_bad = 0, 0, 0
     columns = s.D.shape[1]
@@ -307,7 +307,7 @@ def train_walks(
 
 @compiled
 def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
-    """Add the steps whose row belongs to this part, in their order."""
+    """Add the steps whose row belongs to this part, in the order of the walks."""
     for e in range(rows.size):
         row = rows[e]
         if row >= 0 and row % n_parts == part:
@@ -320,12 +320,12 @@ def train_part(
     part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
     step: Any, mixture: Any, tables: Any, s: Any, walk_sums: Any, sums: Any,
 ) -> Any:  # fmt: skip
-    """One thread's part of walks first … last − 1; returns how many rows were seen to have exploded.
+    """Train on one thread's part of walks first … last − 1; returns the number of exploded rows.
 
     The walks are trained on one after the other, and row 0 of `walk_sums` collects their sums. If steps are
-    deferred this goes in chunks of as many walks as `walk_sums` has rows: all threads compute the steps of a
-    chunk from the same tables, then each adds those of its own rows, and `sums` collects the rows. The result
-    then does not depend on the number of threads.
+    deferred, walks are trained on in chunks of as many walks as `walk_sums` has rows: all threads compute the
+    steps of a chunk from the same tables, then each thread adds those of its own rows, and `sums` collects
+    the rows of `walk_sums`. The result then does not depend on the number of threads.
     """
     rows, columns, n_bad = s.center_rows.size, s.context_rows.size, 0
     chunk = walk_sums.shape[0] if tables.deferred else max(last - first, 1)

@@ -1,4 +1,4 @@
-"""Memory that a run on the CPU takes, known before it starts."""
+"""Memory that a run on the CPU needs, estimated beforehand."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from kernelne.training.config import TrainingConfig
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-#: Interpreter, libraries and compiled code.
+#: Memory of interpreter, libraries and compiled code.
 _PROCESS_BYTES = 270 * 2**20
 
-#: Deterministic mode: walks computed from the same state, at most one for this many nodes. With one for every
-#: 2.5 nodes scores suffer, with one for every 25 they do not.
+#: Deterministic mode: a chunk has at most one walk for this many nodes. With one walk for every 2.5 nodes
+#: scores are lower, with one for every 25 they are not.
 _NODES_PER_CHUNK_WALK = 32
 _LARGEST_CHUNK = 1024
 
 
 def chunk_size(n_nodes: int) -> int:
-    """Walks of a chunk in deterministic mode."""
+    """Number of walks in a chunk of deterministic mode."""
     return min(max(n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
 
 
 def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: float) -> int:
-    """What a run allocates: tables, sampling tables, each thread's scratch, deferred steps."""
+    """Bytes that a run allocates: tables, sampling tables, each thread's scratch, deferred steps."""
     rows, columns, width = (
         config.walk_length + 16,
         config.walk_length + config.shared_negatives + 16,
@@ -35,7 +35,7 @@ def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: float) -> int:
     scratch = 4 * ((rows + columns) * width + (3 + 2 * len(config.kernels)) * rows * columns)
     deferred = chunk_size(graph.n_nodes) * (rows + columns) * width * 4 if config.deterministic else 0
     thresholds = 0 if graph.weights is None else 4 * graph.neighbours.size
-    # Visits while the noise table is built: three float64 numbers a node.
+    # While the noise distribution is built: three float64 numbers per node.
     return (
         int(n_tables * graph.n_nodes * config.dim * 4)
         + 24 * graph.n_nodes
@@ -46,7 +46,7 @@ def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: float) -> int:
 
 
 def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
-    """Peak memory of a run: what it allocates, the graph, the process itself."""
+    """Peak memory of a run in bytes: its allocations, the graph and the process itself."""
     arrays = (graph.offsets, graph.neighbours, graph.weights)
     return (
         _new_bytes(graph, config, n_tables) + sum(a.nbytes for a in arrays if a is not None) + _PROCESS_BYTES
@@ -54,7 +54,7 @@ def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
 
 
 def check(graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:
-    """Refuse a run that cannot fit, before anything is allocated."""
+    """Raise InputError if a run does not fit in memory, before anything is allocated."""
     available, needed = available_bytes(), _new_bytes(graph, config, n_tables)
     if available is not None and needed > available:
         raise InputError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelne.training.cpu.simd import TILE_ROWS, WIDTH
 
-#: float32 numbers left free on both sides of a scratch array.
+#: Number of unused float32 values on both sides of a scratch array.
 _APART = 1024
 
 
@@ -24,13 +24,13 @@ Floats = NDArray[np.float32]
 class Scratch(NamedTuple):
     """One thread's working memory. Rows: positions of a walk; columns: its contexts, then its negatives.
 
-    Both are padded to whole tiles, `dim` to whole registers; what lies in the padding has weight zero.
+    Both are padded to whole tiles, `dim` to whole registers; the padding has weight zero.
     """
 
     walks: NDArray[np.int64]  # BATCH × length
     lengths: NDArray[np.int64]  # BATCH
     noise: NDArray[np.int64]  # BATCH × n_shared
-    center_rows: NDArray[np.int64]  # rows: where the step of a position goes
+    center_rows: NDArray[np.int64]  # rows: table row to which the step of a position is added
     context_rows: NDArray[np.int64]  # columns
     centers: Floats  # rows × dim, as read at the start of the walk
     contexts: Floats  # columns × dim
@@ -51,10 +51,10 @@ def _up(n: int, to: int) -> int:
 
 
 def floats(*shape: int) -> Floats:
-    """Zeros, far from all other arrays.
+    """Return zeros with a distance to all other arrays.
 
-    LLVM checks at run time whether arrays are too near each other to be read and written in vectors, and sums
-    in another order if so. Kept apart they never are: the bits do not depend on the heap.
+    LLVM checks at run time whether arrays are too close to be read and written as vectors, and if so sums in
+    another order. The distance prevents this, so that the bits do not depend on the heap.
     """
     size = math.prod(shape)
     return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)

@@ -1,8 +1,8 @@
 """Small matrix products on vector registers, for the training loop.
 
-Numba cannot promise LLVM that arrays do not alias, and its vectoriser does not block loops over registers, so
+Numba cannot tell LLVM that arrays do not alias, and LLVM's vectoriser does not block loops over registers, so
 the three products of a training step are written here as LLVM vector code: a tile of results stays in
-registers while the inner dimension streams by. Still pure Python at install time: Numba compiles the IR.
+registers during the loop over the inner dimension. The package is still pure Python: Numba compiles the IR.
 
 Matrices are C-contiguous float32. Scratch matrices have rows padded to a multiple of `WIDTH` floats.
 """
@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 
 def register_width(triple: str, cpu: str, features: str) -> int:
-    """float32 lanes of a vector register of this CPU: what LLVM adds 16 numbers in."""
+    """Number of float32 lanes of this CPU's vector registers, read from LLVM's code for adding 16 numbers."""
     module = llvmlite.binding.parse_assembly(
         "define <16 x float> @f(<16 x float> %a, <16 x float> %b) {\n"
         "%c = fadd <16 x float> %a, %b\nret <16 x float> %c\n}"
@@ -30,17 +30,17 @@ def register_width(triple: str, cpu: str, features: str) -> int:
     return 16 if "%zmm" in code else 8 if "%ymm" in code else 4
 
 
-#: What Numba compiles for: this CPU, unless its variables name another.
+#: The target that Numba compiles for: this CPU, unless environment variables of Numba name another.
 _TARGET = cpu_target.target_context.codegen().magic_tuple()
-#: float32 lanes of a vector register.
+#: Number of float32 lanes of a vector register.
 WIDTH = register_width(*_TARGET)
-#: Are there 32 vector registers (AVX-512, NEON), or the 16 of AVX and SSE?
+#: True with 32 vector registers (AVX-512, NEON), False with the 16 of AVX and SSE.
 _WIDE = WIDTH == 16 or not _TARGET[0].startswith(("x86", "i386", "i686"))
-#: A tile of `dots`: TILE_ROWS × TILE_COLUMNS = WIDTH inner products at a time.
+#: A tile of `distances`: TILE_ROWS × TILE_COLUMNS = WIDTH inner products at a time.
 TILE_ROWS = 2
 TILE_COLUMNS = WIDTH // TILE_ROWS
 
-#: float32 numbers of a cache line.
+#: Number of float32 values in a cache line.
 _LINE = 16
 
 _FLOAT = ir.FloatType()
@@ -110,14 +110,14 @@ def _sum(builder: Any, vector: Any) -> Any:
 
 
 def _zero(builder: Any) -> Any:
-    """A register that starts at zero (LLVM turns the stack slot into one)."""
+    """A register initialised with zero (a stack slot that LLVM turns into a register)."""
     slot = cgutils.alloca_once(builder, _VECTOR)
     builder.store(ir.Constant(_VECTOR, [0.0] * WIDTH), slot)
     return slot
 
 
 def _add_lanes(builder: Any, change: Any, place: Any, limit: Any) -> None:
-    """place[x] += change[x] for the lanes x < limit: the end of a row that is no multiple of WIDTH."""
+    """place[x] += change[x] for lanes x < limit: the end of a row whose length is no multiple of WIDTH."""
     spilled = cgutils.alloca_once_value(builder, change)
     lanes = builder.bitcast(spilled, _FLOAT.as_pointer())
     count = builder.select(builder.icmp_signed("<", limit, _index(WIDTH)), limit, _index(WIDTH))
@@ -184,7 +184,7 @@ def distances(typingctx: Any, A: Any, a_norms: Any, i: Any, B: Any, b_norms: Any
             dots = _shuffle(builder, tile, tile, list(range(r * TILE_COLUMNS, (r + 1) * TILE_COLUMNS)))
             a = _splat(builder, builder.load(builder.gep(a_norm, [at])), half)
             squares = builder.fadd(builder.fadd(a, b), builder.fmul(minus_two, dots))
-            # Rounding can leave a tiny negative number. NaN is not less than zero: it stays to be seen.
+            # Rounding can give a tiny negative number. NaN is not less than zero and stays, to be detected.
             negative = builder.fcmp_ordered("<", squares, zero)
             start = builder.add(builder.mul(at, out_length), j)
             _store(builder, builder.select(negative, zero, squares), builder.gep(out_data, [start]), half)
@@ -195,7 +195,7 @@ def distances(typingctx: Any, A: Any, a_norms: Any, i: Any, B: Any, b_norms: Any
 
 
 def _make_add_products(n_vectors: int) -> Any:
-    """The tile of `add_products` that is TILE_ROWS × n_vectors registers large."""
+    """Return the intrinsic for a tile of `add_products` of TILE_ROWS × n_vectors registers."""
 
     @intrinsic
     def add_tile(
@@ -264,10 +264,10 @@ def add_products(
     """table[rows[i]] += Σ_j w(i, j) · (B[j] − own[i]) − shrink[i] · own[i] for i < count, j < n.
 
     w(i, j) is weights[i, j] if step = 1, weights[j, i] if step is the row length of `weights`. `rows` must be
-    filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus. Where both i
-    and j are below `near` and more than `window` apart the weight is zero, and the pair is passed over.
+    filled up to the next multiple of TILE_ROWS, with zero weights and shrink for the surplus. If both i and j
+    are below `near` and more than `window` apart, the weight is zero and the pair is skipped.
 
-    Plain Python, for the loop to compile as it compiles its own parts.
+    This is plain Python, which the loop compiles with the options of its other parts.
     """
     dim = table.shape[1]
     for i in range(0, count, TILE_ROWS):
@@ -293,7 +293,7 @@ def add_products(
 
 @intrinsic
 def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
-    """Ask for a row of a table to be brought to the cache."""
+    """Prefetch a row of a table into the cache."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = _data(context, builder, signature.args[0], args[0])

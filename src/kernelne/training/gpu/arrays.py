@@ -1,4 +1,4 @@
-"""A graph and its table of negatives in the memory of a GPU."""
+"""A graph and its noise distribution in GPU memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernelne.errors import InputError
 
 
 class GraphArrays(NamedTuple):
-    """A graph on the device."""
+    """The arrays of a graph on the device."""
 
     offsets: Any  # (n + 1,) int64
     neighbours: Any  # (arcs,) int32
@@ -24,17 +24,17 @@ class GraphArrays(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Alias table on the device: slot s is kept if 32 random bits are at most keep[s], else other[s]."""
+    """Alias table on the device: draws slot s if 32 random bits are at most keep[s], else other[s]."""
 
     keep: Any  # (n,) int32: bits of an unsigned number
     other: Any  # (n,) int32
 
 
 def to_device(graph: Any, device: Any) -> GraphArrays:
-    """A graph (offsets, neighbours, weights as NumPy arrays) on the device, ready to be walked."""
+    """Copy a graph (offsets, neighbours, weights as NumPy arrays) to the device."""
     if graph.n_nodes >= 2**31:
-        raise InputError(f"{graph.n_nodes:,} nodes: backend='gpu' takes fewer than 2,147,483,648")
-    # Copied: the arrays of a Graph are read-only, which torch warns of.
+        raise InputError(f"{graph.n_nodes:,} nodes: backend='gpu' supports fewer than 2,147,483,648")
+    # Copied, because the arrays of a Graph are read-only, and torch warns about those.
     offsets = torch.from_numpy(np.array(graph.offsets, np.int64)).to(device)
     neighbours = torch.from_numpy(np.array(graph.neighbours, np.int32)).to(device)
     if graph.weights is None:
@@ -44,11 +44,11 @@ def to_device(graph: Any, device: Any) -> GraphArrays:
 
 
 def _thresholds(offsets: Any, weights: Any) -> Any:
-    """For every arc the cumulative share of its row's weight, in units of 2⁻³², as the bits of an int32."""
+    """Cumulative share of the row's weight for every arc, in units of 2⁻³², as the bits of an int32."""
     rows = arc_rows(offsets)
     totals = torch.zeros(offsets.numel() - 1, dtype=torch.float64, device=offsets.device)
     totals.index_add_(0, rows, weights.to(torch.float64))
-    # Rows of sum 1 are cumulated: behind a heavy row the weights of a light one would vanish.
+    # Weights are divided by the row sums first: after a row with a large sum, small weights would be lost.
     upto = torch.cumsum(weights / totals[rows], 0)
     before = torch.cat([upto.new_zeros(1), upto])[offsets]
     shares = upto - before[rows]
@@ -56,13 +56,13 @@ def _thresholds(offsets: Any, weights: Any) -> Any:
 
 
 def arc_rows(offsets: Any) -> Any:
-    """The node (int32) each arc leaves."""
+    """The source node (int32) of each arc."""
     n = offsets.numel() - 1
     return torch.repeat_interleave(torch.arange(n, dtype=torch.int32, device=offsets.device), offsets.diff())
 
 
 def probabilities(graph: GraphArrays, rows: Any) -> Any:
-    """The first-order probability of each arc, as the walks draw it: float32."""
+    """First-order probability of each arc, as rounded for sampling: float32."""
     if not graph.weighted:
         return (1.0 / graph.offsets.diff().to(torch.float32))[rows]
     upto = (graph.thresholds.to(torch.int64) & 0xFFFFFFFF).to(torch.float64)
@@ -76,24 +76,24 @@ def probabilities(graph: GraphArrays, rows: Any) -> Any:
 
 
 def alias_table(weights: Any) -> Noise:
-    """Alias table of the distribution proportional to `weights` (n,) float64, built by sorting out sums.
+    """Build the alias table of the distribution proportional to `weights` (n,) float64, from cumulative sums.
 
-    Slots short of an even share are topped up in order by those above it, also in order. How much the short
-    ones lack up to each place, and how much the others have to give, tells who serves whom: a giver that has
-    given too much is itself topped up by the next.
+    Slots with a share below 1 are filled up, in order, from those above 1, also in order. The cumulative sums
+    of what the former lack and of what the latter can give determine which slot fills up which; a slot above
+    1 that gives more than its excess is itself filled up from the next one.
     """
     n = weights.numel()
     share = weights * (n / weights.sum())
     short = share < 1.0
     poor, rich = torch.nonzero(short).ravel(), torch.nonzero(~short).ravel()
-    # A card adds up in parallel, not quite in ascending order: the search below wants it ascending.
+    # Parallel sums on a GPU are not exactly ascending, but the search below requires that.
     lack, give = (
         torch.cummax(torch.cumsum(part, 0), 0).values for part in (1.0 - share[poor], share[rich] - 1.0)
     )
     keep = torch.ones_like(share)
     other = torch.arange(n, device=weights.device)
     if poor.numel() and rich.numel():
-        # Exactly the sums that `last` is found by: a tie must not name another giver there.
+        # The same sums are used to find `last`, so that a tie selects the same slot there.
         before = torch.cat([lack.new_zeros(1), lack[:-1]])
         server = torch.searchsorted(give, before).clamp_(max=rich.numel() - 1)
         keep[poor] = share[poor]

@@ -1,12 +1,13 @@
-"""Training on one GPU: graph, walks and tables live there, the host only launches.
+"""Training on one GPU: graph, walks and tables are in its memory, the host only launches kernels.
 
-Besides this package it needs NumPy, torch and Triton, nothing else.
+Besides this package only NumPy, torch and Triton are needed.
 """
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError, KernelneError, MissingDependencyError
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
-from kernelne.training.course import NOISE_POWER, Course, blocks, coefficient_floor, norm_limit
+from kernelne.training.schedule import NOISE_POWER, Recorder, blocks, coefficient_floor, norm_limit
 from kernelne.training.state import TrainingState
 
 try:
@@ -30,9 +31,7 @@ try:
         probabilities,
         to_device,
     )
-    from kernelne.training.gpu.coefficients import end_block
-    from kernelne.training.gpu.loop import train_walks
-    from kernelne.training.gpu.shape import (
+    from kernelne.training.gpu.launch import (
         PROGRAMS_PER_SM,
         largest_block,
         multiprocessors,
@@ -40,27 +39,31 @@ try:
         unit,
         walks_in_flight,
     )
+    from kernelne.training.gpu.loop import train_walks
+    from kernelne.training.gpu.mixture import end_block
     from kernelne.training.gpu.walks import fill_uniform, sample_walks
 except ImportError as _error:
     raise MissingDependencyError("torch and triton", "gpu") from _error
 
 __all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
 
-#: The sums that coefficients are found from are taken from so many walks of a block, at least, and from one
-#: in so many, at most: beyond some hundred thousand pairs more of them change nothing.
+#: The sums for the coefficients are computed on a sample of a block: on at least _SUMMED_WALKS walks, and on
+#: at least one in _LARGEST_STRIDE. More than some hundred thousand pairs do not change the result.
 _SUMMED_WALKS, _LARGEST_STRIDE = 2**15, 16
-#: Blocks whose records come to the host together; it is one or two such groups ahead of the card.
+#: Number of blocks whose records are copied to the host together; it is one or two such groups ahead of the
+#: GPU.
 _LOOKED_AT_TOGETHER = 8
-#: Rounds of walks that estimate the visits of second-order walks.
+#: Rounds of walks that are counted to estimate the visits of second-order walks.
 _COUNTED_ROUNDS = 10
 _SAMPLED_TOGETHER = 128
 _FILLED_TOGETHER = 1024
-#: Copying tables to the host: threads, bytes each stages at a time, bytes below which one call is enough.
+#: Copying tables to the host: number of threads, bytes that each copies at a time, and the size in bytes from
+#: which threads are used.
 _COPYING_THREADS, _STAGED_BYTES, _WORTH_THREADS = 8, 2**22, 2**24
 
 
 def find_device() -> Any:
-    """The GPU to train on, or a KernelneError that says what is missing."""
+    """Return the GPU to train on; raises KernelneError if there is none."""
     if not torch.cuda.is_available():
         raise KernelneError(
             "backend='gpu': no CUDA GPU is visible to torch here; use backend='cpu', or a torch build for "
@@ -70,14 +73,14 @@ def find_device() -> Any:
 
 
 def check_machine() -> None:
-    """Raise KernelneError where there is no GPU."""
+    """Raise KernelneError if there is no GPU."""
     find_device()
 
 
 def run_bytes(graph: Any, config: TrainingConfig, n_tables: float = 2) -> int:
-    """Device memory a run takes at its peak: graph, noise, walks, and tables or what comes before them.
+    """Peak device memory of a run in bytes: graph, noise distribution, walks, and tables or preparation.
 
-    n_tables has no meaning here: the embedding is made of the tables on the host.
+    n_tables is ignored: the embedding is made from the tables on the host.
     """
     n, arcs = graph.n_nodes, graph.neighbours.size
     weighted = graph.weights is not None
@@ -85,17 +88,17 @@ def run_bytes(graph: Any, config: TrainingConfig, n_tables: float = 2) -> int:
     walks = 4 * block * (config.walk_length + config.shared_negatives + 1)
     kept = 16 * n + (8 if weighted else 4) * arcs + walks
     tables = 8 * n * config.dim
-    by_chain = config.p == config.q == 1.0  # visits; else counted on sampled walks
+    by_chain = config.p == config.q == 1.0  # else visits are counted on sampled walks
     before = 48 * n + (36 if weighted else 24 if by_chain else 0) * arcs
     before += 0 if by_chain else 21 * block * config.walk_length
     return int(kept + max(tables, before) + 2**26)
 
 
 def check(graph: Any, config: TrainingConfig, n_tables: float, dim: int) -> None:
-    """Refuse a run that cannot fit the card, before anything is moved there."""
+    """Raise InputError if a run does not fit in GPU memory, before anything is copied there."""
     device = find_device()
     needed, (free, total) = run_bytes(graph, config, n_tables), torch.cuda.mem_get_info(device)
-    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by torch for us
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # cached by torch
     if needed > free:
         raise InputError(
             f"dim={dim}: {graph.n_nodes:,} nodes and {graph.neighbours.size:,} arcs need "
@@ -105,21 +108,29 @@ def check(graph: Any, config: TrainingConfig, n_tables: float, dim: int) -> None
 
 
 class Walker:
-    """Samples walks into memory of the device."""
+    """Samples walks into device memory."""
 
     def __init__(self, graph: GraphArrays, config: TrainingConfig) -> None:
         self.graph, self.config, self.n = graph, config, graph.n_nodes
         device = graph.offsets.device
         self.seeds = _seeds(config, device)
         self.side = math.isqrt(self.n - 1) + 1
-        columns = config.walk_length + config.shared_negatives
-        block = largest_block(config, self.n * config.walks_per_node)
-        # Zeros: what lies beyond the end of a walk is prefetched too, and so must be a node.
-        self.rows = torch.zeros((block, columns), dtype=torch.int32, device=device)
-        self.lengths = torch.empty(block, dtype=torch.int32, device=device)
+        self.block = largest_block(config, self.n * config.walks_per_node)
+
+    @cached_property
+    def rows(self) -> Any:
+        """Walks and their negatives: (block, walk_length + shared_negatives) int32."""
+        # Zeros: entries beyond the end of a walk are prefetched too, so they must be valid nodes.
+        columns = self.config.walk_length + self.config.shared_negatives
+        return torch.zeros((self.block, columns), dtype=torch.int32, device=self.graph.offsets.device)
+
+    @cached_property
+    def lengths(self) -> Any:
+        """Nodes of each walk: (block,) int32."""
+        return torch.empty(self.block, dtype=torch.int32, device=self.graph.offsets.device)
 
     def sample(self, first: int, count: int, noise: Noise) -> None:
-        """Put walks first … first + count − 1 and their negatives into `rows`."""
+        """Write walks first … first + count − 1 and their negatives to `rows`."""
         config = self.config
         sample_walks[(triton.cdiv(count, _SAMPLED_TOGETHER),)](
             self.graph.offsets, self.graph.neighbours, self.graph.thresholds, noise.keep, noise.other,
@@ -130,7 +141,7 @@ class Walker:
         )  # fmt: skip
 
     def visits(self) -> Any:
-        """Visits of each node per round of walks, float64 (n,); as `walks.sample.expected_visits`."""
+        """Expected visits to each node per round of walks, float64 (n,); as `sample.expected_visits`."""
         config, n, device = self.config, self.n, self.graph.offsets.device
         if config.p == config.q == 1.0:
             rows = arc_rows(self.graph.offsets)
@@ -147,8 +158,8 @@ class Walker:
         counts = torch.zeros(n, dtype=torch.float64, device=device)
         rounds = min(config.walks_per_node, _COUNTED_ROUNDS)
         steps = torch.arange(config.walk_length, device=device)
-        for first in range(0, rounds * n, len(self.lengths)):
-            count = min(len(self.lengths), rounds * n - first)
+        for first in range(0, rounds * n, self.block):
+            count = min(self.block, rounds * n - first)
             self.sample(first, count, nothing)
             walked = self.rows[:count, : config.walk_length][steps < self.lengths[:count, None]]
             counts += torch.bincount(walked, minlength=n)
@@ -162,9 +173,9 @@ def _seeds(config: TrainingConfig, device: Any) -> Any:
 
 @torch.no_grad()
 def prepare(graph: Any, config: TrainingConfig, device: Any = None) -> Prepared:
-    """The graph on the device, uploaded once for all runs, and the table of negatives.
+    """Copy the graph to the device, once for all runs, and compute the noise distribution.
 
-    A graph that is there already (`to_device`) may be given too.
+    graph: a Graph, or the arrays of one that is on the device already (`to_device`).
     """
     device = find_device() if device is None else device
     walked = graph if isinstance(graph, GraphArrays) else to_device(graph, device)
@@ -174,7 +185,7 @@ def prepare(graph: Any, config: TrainingConfig, device: Any = None) -> Prepared:
 
 @torch.no_grad()
 def start(prepared: Prepared) -> TrainingState:
-    """The very numbers that the CPU starts from."""
+    """Return the initial state, with the same numbers as on the CPU."""
     config, device = prepared.config, prepared.graph.offsets.device
     seeds = _seeds(config, device)
 
@@ -193,7 +204,7 @@ def start(prepared: Prepared) -> TrainingState:
 
 
 class Runner(Walker):
-    """A run on the device: its tables, what its kernels are launched with."""
+    """A run on the device: its tables and the launch parameters of its kernels."""
 
     def __init__(self, prepared: Prepared, state: TrainingState) -> None:
         super().__init__(prepared.graph, prepared.config)
@@ -202,7 +213,7 @@ class Runner(Walker):
         self.n_walks = prepared.n_walks
         self.state = state
         state.center, state.context = (_on_device(table, device) for table in (state.center, state.context))
-        self.course = Course(config, self.n_walks, state)
+        self.recorder = Recorder(config, self.n_walks, state)
         self.coefficients = torch.tensor(state.coefficients, device=device)
         sigmas = torch.tensor([sigma for _, sigma in config.kernels], dtype=torch.float64, device=device)
         self.mixture = torch.stack([sigmas, self.coefficients]).to(torch.float32)
@@ -212,7 +223,7 @@ class Runner(Walker):
         self.unit = unit(config)
 
     def train(self, first: int, count: int) -> Any:
-        """Train on the walks in `rows`, the first of which is number `first`; what the programs summed up."""
+        """Train on the walks in `rows`, the first of which has number `first`; returns the programs' sums."""
         config, programs = self.config, min(self.programs, count)
         self.sums.zero_()
         train_walks[(programs,)](
@@ -224,7 +235,10 @@ class Runner(Walker):
         return self.sums[:programs]
 
     def end_block(self, last: int, sums: Any, record: Any) -> None:
-        """Step the coefficients after walk `last` − 1; record (2 + K,) float64 gets pairs, loss and them."""
+        """Step the coefficients after walk `last` − 1; writes pairs, loss and coefficients to `record`.
+
+        record: (2 + K,) float64.
+        """
         config = self.config
         end_block[(1,)](
             sums, len(sums), self.coefficients, self.mixture, record,
@@ -234,8 +248,8 @@ class Runner(Walker):
         )  # fmt: skip
 
     def run(self, until: int | None, on_block: OnBlock) -> TrainingState:
-        """Queue blocks for the card, and look at what became of them while it works on the next ones."""
-        ranges = list(blocks(self.n_walks, len(self.lengths), self.state.next_walk, until))
+        """Queue blocks for the GPU, and record their results while it computes the next ones."""
+        ranges = list(blocks(self.n_walks, self.block, self.state.next_walk, until))
         device = self.graph.offsets.device
         wide = (len(ranges), 2 + len(self.config.kernels))
         records = torch.empty(wide, dtype=torch.float64, device=device)
@@ -244,7 +258,7 @@ class Runner(Walker):
         queued: list[tuple[range, Any]] = []
 
         def look() -> bool:
-            """Note what became of the oldest group; True if the run is to end."""
+            """Record the oldest group of blocks; returns True if `on_block` stops the run."""
             numbers, done = queued.pop(0)
             if done is not None:
                 done.synchronize()
@@ -253,7 +267,7 @@ class Runner(Walker):
                 first, last = ranges[number]
                 n_exploded = self._count_exploded() if last == self.n_walks else 0
                 n_pairs, loss, *coefficients = seen[number].tolist()
-                loss = self.course.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
+                loss = self.recorder.record(first, last, n_pairs, loss, np.array(coefficients), n_exploded)
                 enough |= bool(on_block(last, self.n_walks, loss))
             return enough
 
@@ -269,7 +283,7 @@ class Runner(Walker):
                 break
         while queued:
             look()
-        return self.course.end()
+        return self.recorder.end()
 
     def _count_exploded(self) -> int:
         limit = norm_limit(self.config)
@@ -282,25 +296,25 @@ class Runner(Walker):
 def run(
     prepared: Prepared, state: TrainingState, until: int | None = None, on_block: OnBlock = go_on
 ) -> TrainingState:
-    """Train from a state on. The card is some blocks ahead of `on_block`: what is queued is still trained."""
+    """Train from a state on. If `on_block` stops the run, blocks that are queued are still trained on."""
     return Runner(prepared, state).run(until, on_block)
 
 
 def fetch(state: TrainingState) -> TrainingState:
-    """The tables brought to the host, in place of those on the device."""
+    """Return the state with its tables copied to the host as NumPy arrays."""
     state.center, state.context = _to_host(state.center), _to_host(state.context)
     return state
 
 
 def _on_device(table: Any, device: Any) -> Any:
-    """A table on the device, uploaded if it is NumPy's, as that of a run which goes on from a file."""
+    """Return a table on the device; NumPy arrays, of a run continued from a file, are copied there."""
     if isinstance(table, np.ndarray):
         return torch.from_numpy(np.array(table, np.float32)).to(device)
     return table
 
 
 def _to_host(table: Any) -> NDArray[np.float32]:
-    """A table in the host's memory; large ones by several threads, as one is slower than the bus."""
+    """Copy a table to the host; large ones with several threads, as one thread is slower than the bus."""
     if table.device.type == "cpu" or table.nbytes < _WORTH_THREADS:
         return np.asarray(table.cpu().numpy())
     host = np.empty(tuple(table.shape), np.float32)

@@ -1,8 +1,9 @@
-"""The loop of GPU training, in Triton: any mixture of kernels, one walk a program at a time.
+"""The loop of GPU training, in Triton: any mixture of kernels; each program trains on one walk at a time.
 
 As on the CPU a walk is one mini-batch: its rows and its shared negatives are read, all squared distances come
 from one product, and both gradients are two more. Steps are added to the tables by atomic operations. A walk
-that does not fit one tile is worked off tile by tile; the weights say how much of the decay falls to each.
+that does not fit in one tile is computed tile by tile; the number of pairs in a tile determines its share of
+the weight decay.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ def _log(x: tl.tensor) -> tl.tensor:
 
 
 def _compiled(source: Any, name: str, **names: Any) -> Any:
-    """A Python function for Triton, with `names` in place of what its own module knows."""
+    """Compile a Python function with Triton, with `names` in place of the globals of its module."""
     copy = types.FunctionType(source.__code__, {"tl": tl, "Any": tl.tensor, **names}, source.__name__)
     copy.__module__ = __name__
-    copy.__qualname__ = name  # Triton tells functions apart by it
+    copy.__qualname__ = name  # Triton identifies functions by it
     return triton.jit(copy)
 
 
 def _link(WANTED: tl.constexpr, D: tl.tensor, sigma: tl.tensor) -> tl.tensor:
-    """Value and slope of kernel number WANTED: one link of a chain that ends at the last kernel."""
+    """Value and slope of kernel number WANTED: one link in the chain over all kernels."""
     if WANTED == KIND:  # type: ignore[name-defined]  # noqa: F821  (a name of the copy)
         value, slope = function(D, sigma)  # type: ignore[misc]  # noqa: F821
     else:
@@ -70,7 +71,7 @@ def evaluate_kernel(
     KIND: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Values and slopes of one kernel at D (size,): what the loop computes, for tests."""
+    """Values and slopes of one kernel at D (size,), as the loop computes them; used by tests."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value, slope = _evaluate(KIND, tl.load(D + place, mask=place < size, other=0.0), sigma)
     tl.store(values + place, value, mask=place < size)
@@ -110,10 +111,10 @@ def _mixture(
 
 @triton.jit
 def _operand(rows: tl.tensor, HALF: tl.constexpr) -> tl.tensor:
-    """What the products are made of: half precision has the ten bits of TF32, and takes half the room.
+    """Round the operands of products to half precision, which has the ten bits of TF32 in half the space.
 
-    Rounded by an instruction that Triton does not see through: it would carry single precision to the units
-    that multiply, and round there.
+    Inline assembly is used because Triton would otherwise keep single precision up to the matrix units, and
+    round there.
     """
     if HALF:
         rows = tl.inline_asm_elementwise(
@@ -124,7 +125,7 @@ def _operand(rows: tl.tensor, HALF: tl.constexpr) -> tl.tensor:
 
 @triton.jit
 def _read(places: tl.tensor, there: tl.tensor) -> tl.tensor:
-    """Rows as other programs left them: past the L1 cache, which does not see their steps."""
+    """Read rows without the L1 cache, which does not contain the steps of other programs."""
     return tl.load(places, mask=there, other=0.0, cache_modifier=".cg")
 
 
@@ -135,7 +136,7 @@ def _add(places: tl.tensor, steps: tl.tensor, there: tl.tensor) -> None:
 
 @triton.jit
 def _prefetch(table: tl.tensor, ids: tl.tensor, DIM: tl.constexpr, LINES: tl.constexpr) -> None:
-    """Bring rows of a table from memory to the L2 cache, ahead of need."""
+    """Prefetch rows of a table into the L2 cache."""
     line = tl.minimum(tl.arange(0, LINES) * 32, DIM - 1)
     places = table + (ids.to(tl.int64)[:, None] * DIM + line[None, :])
     tl.inline_asm_elementwise(
@@ -145,7 +146,7 @@ def _prefetch(table: tl.tensor, ids: tl.tensor, DIM: tl.constexpr, LINES: tl.con
 
 @triton.jit
 def _near(place: tl.tensor, low: tl.tensor, high: tl.tensor, window: tl.tensor) -> tl.tensor:
-    """How many of the positions low … high − 1 of a walk each place is paired with."""
+    """Number of positions in low … high − 1 of a walk that each place is paired with."""
     reached = tl.minimum(place + window, high - 1) - tl.maximum(place - window, low) + 1
     itself = (place >= low) & (place < high)
     return (tl.maximum(reached, 0) - itself.to(tl.int32)).to(tl.float32)
@@ -183,14 +184,15 @@ def train_walks(
     SLOTS: tl.constexpr,
     LINES: tl.constexpr,
 ) -> None:
-    """Train on `count` walks of `rows`, shared out between the programs; `first` is the number of the first.
+    """Train on `count` walks of `rows`, distributed over the programs; `first` is the number of the first.
 
-    all_sums (programs × N_SUMS), zeros before, gets each program's pairs, loss and moments; moments from one
-    in `every` walks, scaled up to all: they cost a tenth of the time. The tables are read WIDTH columns at a
-    time, once for the distances and once more, from the cache, for the steps: fewer registers leave room for
-    more walks at a time. SLOTS > 0: while a walk is worked on, the rows of the program's next one (SLOTS ids,
-    LINES cache lines each) are brought nearer. HALF: products of numbers in half precision, summed in single;
-    `unit` is a power of two that brings the gradients into its range.
+    all_sums (programs × N_SUMS), initially zero, collects each program's pairs, loss and moments; moments are
+    computed on one in `every` walks and scaled up to all, as they cost a tenth of the time. The tables are
+    read WIDTH columns at a time, once for the distances and again, from the cache, for the steps: this needs
+    fewer registers, so that more walks fit on the GPU at a time. SLOTS > 0: during a walk the rows of the
+    program's next walk (SLOTS ids, LINES cache lines each) are prefetched. HALF: products have operands in
+    half precision and are summed in single precision; `unit` is a power of two that scales the gradients to
+    the range of half precision.
     """
     PADDED: tl.constexpr = triton.next_power_of_2(N_SUMS)
     program = tl.program_id(0)
@@ -204,14 +206,14 @@ def train_walks(
     row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     w = program
     length = tl.load(lengths + w)
-    parameters = ()  # all σ, then all c; read once, as nobody else can know that they stay
+    parameters = ()  # all σ, then all c; read once, as the compiler cannot know that they are constant
     for a in tl.static_range(2 * len(KINDS)):
         parameters = parameters + (tl.load(mixture + a),)  # type: ignore[assignment]  # noqa: RUF005
     while w < count:
         base = rows + w.to(tl.int64) * (LENGTH + N_SHARED)
         rate = first_rate + (last_rate - first_rate) * ((first + w).to(tl.float32) / n_walks)
         coming = w + tl.num_programs(0)
-        next_length = tl.load(lengths + coming, mask=coming < count, other=0)  # asked for ahead of need
+        next_length = tl.load(lengths + coming, mask=coming < count, other=0)  # loaded early
         if SLOTS > 0:
             slot = tl.arange(0, SLOTS)
             known = (slot < LENGTH + N_SHARED) & (coming < count)
@@ -261,13 +263,13 @@ def train_walks(
                 pressure = weights * (targets - value)
                 losses += tl.sum(pressure * (targets - value), axis=1)
                 G = (-4.0 / unit) * pressure * slope
-                # Each end decays once for every pair: those of this tile, counted without looking at each.
+                # A row decays once for each of its pairs; those in this tile are counted by a formula.
                 in_row = _near(i, j_0, tl.minimum(j_0 + COLUMNS, length), window)
                 in_column = _near(j, i_0, tl.minimum(i_0 + ROWS, length), window)
                 in_column = tl.where(is_noise, tl.sum(pairs, axis=0) * (n_negative / N_SHARED), in_column)
                 from_center = tl.sum(G, axis=0) + (l2 / unit) * in_row
                 from_context = tl.sum(G, axis=1) + (l2 / unit) * in_column
-                # As products too: else the rows read would have to be laid out anew for the subtraction.
+                # Also written as products: a subtraction would need the rows in another register layout.
                 F = _operand(tl.where(row[:, None] == row[None, :], -from_center[:, None], 0.0), HALF)
                 H = _operand(tl.where(column[:, None] == column[None, :], -from_context[:, None], 0.0), HALF)
                 G = _operand(G, HALF)

@@ -1,8 +1,8 @@
-"""Walks, negatives and first tables on the GPU, in Triton: those of `kernelne.walks.sample`, draw for draw.
+"""Walks, negatives and initial tables on the GPU, in Triton, with the random numbers of `kernelne.walks`.
 
-The generator is the same, so an unweighted graph gives the very walks of the CPU, but for the rare step that
-p and q make hard to draw. Weights are rounded to 32 bits in another order of sums, so that a weighted walk
-may now and then take another edge.
+The generator is the same, so on an unweighted graph the walks are those of the CPU, except for rare steps
+with many rejections due to p and q. Sums of weights are rounded to 32 bits in another order, so that a
+weighted walk occasionally takes another edge.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fill_uniform(
     DIM: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Every entry of table (n_rows, DIM) uniform in ±bound, as on the CPU."""
+    """Fill table (n_rows, DIM) with uniform random numbers in ±bound, the same as on the CPU."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     key = _stream_key(tl.load(seeds).to(tl.uint64), tl.full((), _INITIAL, tl.int64), place // DIM)
     unit = (_draw(key, place % DIM) >> 11).to(tl.float64) * (2.0**-52) - 1.0
@@ -61,10 +61,10 @@ def fill_uniform(
 
 @triton.jit
 def _start_node(seed: tl.tensor, walk: tl.tensor, n: tl.tensor, side: tl.tensor) -> tl.tensor:
-    """Where walks start: every round of n walks visits all nodes in a new order."""
+    """Start nodes of walks: each round of n walks starts once at every node, in a new order."""
     key = _stream_key(seed, tl.full((), _START, tl.int64), walk // n)
     x = walk % n
-    outside = x >= 0  # all of them go through the network at least once
+    outside = x >= 0  # all true: the network is applied at least once
     while tl.max(outside.to(tl.int32), axis=0) > 0:
         left, right = x // side, x % side
         for level in tl.static_range(_FEISTEL_ROUNDS):
@@ -84,7 +84,7 @@ def _neighbour(
     alive: tl.tensor,
     WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
-    """Positions in `neighbours` drawn for nodes v by weight."""
+    """Draw neighbours of the nodes v by weight; returns their positions in `neighbours`."""
     low = tl.load(offsets + v, mask=alive, other=0)
     high = tl.load(offsets + v + 1, mask=alive, other=1)
     if not WEIGHTED:
@@ -128,7 +128,7 @@ def _probability(
     alive: tl.tensor,
     WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
-    """First-order probability of the edges at `position`, as `_neighbour` draws them."""
+    """First-order probability with which `_neighbour` draws the edges at `position`."""
     low = tl.load(offsets + v, mask=alive, other=0)
     high = tl.load(offsets + v + 1, mask=alive, other=1)
     if not WEIGHTED:
@@ -153,10 +153,10 @@ def _second_order(
     alive: tl.tensor,
     WEIGHTED: tl.constexpr,
 ) -> tl.tensor:
-    """Positions of the next edges of node2vec walks, by rejection; see `kernelne.walks.sample._second_order`.
+    """Next edges of node2vec walks by rejection sampling; see `kernelne.walks.sample._second_order`.
 
-    The CPU scans all neighbours after 64 misses; here one walk would keep 127 waiting, and throws on. Where
-    all darts miss, which takes a p and a q beyond 1000, the last one counts.
+    The CPU computes the exact distribution after 64 rejections; here one walk would keep 127 others waiting,
+    so it continues. If all proposals are rejected, which takes p and q above 1000, the last one is used.
     """
     counter = step.to(tl.uint64) << 32
     ceiling = tl.maximum(inverse_q, 1.0)
@@ -209,7 +209,7 @@ def sample_walks(
 ) -> None:
     """Fill rows (count × (LENGTH + N_SHARED), int32) with walks first, first + 1, … and their negatives.
 
-    `lengths` (count): nodes of each walk. `keep`, `other`: the alias table of the negatives.
+    `lengths` (count): number of nodes of each walk. `keep`, `other`: alias table of the noise distribution.
     """
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
@@ -221,7 +221,7 @@ def sample_walks(
     key = _stream_key(seed, tl.full((), _STEP, tl.int64), walk)
     length = tl.full((BLOCK,), LENGTH, tl.int32)
     alive = inside
-    previous = tl.zeros_like(v)  # not v itself: Triton would take it for a value that the loop leaves alone
+    previous = tl.zeros_like(v)  # not v itself, which Triton would treat as constant in the loop
     for step in range(1, LENGTH):
         low = tl.load(offsets + v, mask=alive, other=0)
         high = tl.load(offsets + v + 1, mask=alive, other=0)

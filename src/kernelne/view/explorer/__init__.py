@@ -1,4 +1,4 @@
-"""The page in which people look at their graph: one HTML file that needs nothing else."""
+"""The interactive page of an embedding: one self-contained HTML file."""
 
 from kernelne.view.explorer.page import write_explorer
 

@@ -1,4 +1,4 @@
-// The map: what is shown, selected and looked at, and drawing it when any of that changes.
+// The map: its state (nodes shown, selection, focus, view), and drawing it when the state changes.
 
 const byId = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en");
@@ -32,7 +32,7 @@ class App {
       try {
         return new GlPoints(byId("points"), this.data.places, rest, () => this.paint());
       } catch {
-        // A canvas that has once been asked for WebGL may give nothing else.
+        // A canvas that was once asked for WebGL may provide no other context.
         byId("points").replaceWith(Object.assign(document.createElement("canvas"), { id: "points" }));
         byId("points").setAttribute("aria-hidden", "true");
       }
@@ -44,7 +44,7 @@ class App {
     const { width, height } = this.stage.getBoundingClientRect();
     if (!width || !height) return;
     const tools = document.querySelector(".tools").getBoundingClientRect();
-    const covers = parseFloat(getComputedStyle(byId("panel")).marginTop); // less than 0 where the panel lies above the map
+    const covers = parseFloat(getComputedStyle(byId("panel")).marginTop); // negative where the panel covers the map
     const wide = tools.height > tools.width;
     const insets = { left: wide ? tools.right : 0, top: wide ? 0 : tools.bottom, bottom: Math.max(-covers, 0) };
     this.view.resize(width, height, Math.min(devicePixelRatio || 1, 2), insets);
@@ -69,14 +69,14 @@ class App {
     return this.groupOf[i] >= 0;
   }
 
-  // Which nodes are shown, and as what, after a change of colouring or filter.
+  // Recompute the group of each node after a change of colouring or filter.
   regroup() {
     for (let i = 0; i < this.data.n; i++) this.groupOf[i] = this.groups.of(i);
     this.anchors = this.groups.colouring.ordered || this.groups.list.length < 2 ? [] : this.findAnchors();
     this.paint();
   }
 
-  // The styles of all nodes anew, after a change of colours or selection.
+  // Recompute the styles of all nodes after a change of colours or selection.
   paint() {
     document.documentElement.dataset.theme = this.theme;
     const style = getComputedStyle(document.documentElement);
@@ -97,7 +97,7 @@ class App {
     this.draw();
   }
 
-  // Where the names of groups go: on the member nearest to the median of those shown, the largest group first.
+  // Where to draw the names of groups: at the member nearest to the median of those shown, the largest group first.
   findAnchors() {
     const members = this.groups.list.map(() => []);
     for (let i = 0; i < this.data.n; i++) if (this.isShown(i)) members[this.groupOf[i]].push(i);
@@ -136,7 +136,7 @@ class App {
     this.draw();
   }
 
-  // The node shown within `reach` pixels of a point of the screen, or -1.
+  // The nearest shown node within `reach` pixels of a screen position, or -1.
   nodeAt(left, top, reach) {
     const [x, y] = this.view.toMap(left, top);
     return this.grid.nearest(x, y, reach / this.view.scale, (i) => this.isShown(i));
@@ -150,13 +150,13 @@ class App {
     this.onSelect();
   }
 
-  // One node, by a click: alone, or added; added again, it is taken out.
+  // Select one node by a click: alone, or toggled in the selection if `add`.
   choose(i, add) {
     const leaves = add && this.selection.delete(i);
     this.select(leaves ? [] : [i], { add, focus: leaves ? -1 : i });
   }
 
-  // Select one node wherever it is: shown if it was hidden, and brought into view.
+  // Select one node; show it if it was hidden, and move it into view.
   visit(i, add = false) {
     if (!this.isShown(i)) {
       for (const g of this.groups.all(i)) this.groups.list[g].shown = true;
@@ -168,7 +168,7 @@ class App {
     if (!this.view.shows(x, y, 40)) this.glide({ x, y, scale: this.view.scale });
   }
 
-  // Look at some nodes as near as all of them can be seen.
+  // Zoom in as far as all given nodes remain visible.
   frame(some) {
     const box = new View(Float32Array.from(some.flatMap((i) => [...this.data.places.subarray(2 * i, 2 * i + 2)]))).bounds;
     const { x, y, scale } = this.view.framed(box);
@@ -184,7 +184,7 @@ class App {
       const share = length ? Math.min(Math.max((now - begin) / length, 0), 1) : 1;
       const eased = share * (2 - share);
       const scale = start.scale * (to.scale / start.scale) ** eased;
-      // Along with the zoom, so that what is looked for does not leave the view on the way.
+      // Move in step with the zoom, so that the target does not leave the view on the way.
       const way = to.scale === start.scale ? eased : (1 / start.scale - 1 / scale) / (1 / start.scale - 1 / to.scale);
       this.view.x = start.x + (to.x - start.x) * way;
       this.view.y = start.y + (to.y - start.y) * way;
@@ -197,7 +197,7 @@ class App {
     requestAnimationFrame(step);
   }
 
-  // Nodes shown inside a polygon of points of the screen.
+  // Shown nodes inside a polygon of screen positions.
   nodesIn(polygon) {
     const found = [];
     const { places } = this.data;
@@ -207,7 +207,7 @@ class App {
     return found;
   }
 
-  // The selection as CSV: id, what is known of each node, and its place.
+  // The selection as CSV: the id, classes and coordinates of each node.
   csv() {
     const quote = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
     const known = this.data.colourings.filter((one) => one.key !== "all");

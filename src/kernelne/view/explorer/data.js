@@ -1,4 +1,4 @@
-// What the page holds: arrays as base64 of little-endian numbers, ids and names as JSON.
+// The data of the page: arrays as base64 of little-endian numbers, ids and names as JSON.
 
 const ARRAYS = { f4: Float32Array, i4: Int32Array, u2: Uint16Array, u4: Uint32Array };
 const SIMILARITY_STEPS = 65535;
@@ -10,7 +10,7 @@ function unpack({ type, data }) {
   return new ARRAYS[type](bytes.buffer);
 }
 
-// A way to tell nodes apart: the classes of each, by which they are coloured, listed and hidden.
+// Classes of nodes, by which they are coloured, listed in the legend and hidden.
 class Colouring {
   constructor(given) {
     Object.assign(this, { key: given.key, name: given.name, ordered: given.ordered, classes: given.classes });
@@ -19,13 +19,13 @@ class Colouring {
     this.values = given.values && unpack(given.values);
   }
 
-  // Where the classes of node i are in `codes`: [from, to).
+  // The range [from, to) of the classes of node i in `codes`.
   range(i) {
     if (this.starts) return [this.starts[i], this.starts[i + 1]];
     return [i, this.codes[i] < 0 ? i : i + 1];
   }
 
-  // What is shown of node i: its number, or the names of its classes.
+  // The text for node i: its value, or the names of its classes.
   text(i) {
     if (this.values) return this.values[i].toLocaleString("en");
     const [from, to] = this.range(i);
@@ -68,7 +68,7 @@ class Data {
     return this.hasGraph ? Array.from(this.linkEnds.subarray(this.linkStarts[i], this.linkStarts[i + 1])) : [];
   }
 
-  // Up to `most` nodes whose id holds the text: those that are it first, then those that start with it.
+  // Up to `most` nodes whose id contains the text: exact matches first, then ids that start with it.
   find(text, most) {
     const wanted = text.trim().toLowerCase();
     if (!wanted) return [];

@@ -1,4 +1,4 @@
-"""What a page shows of the nodes: places, classes, links and nearest neighbours, row by row."""
+"""The data of a page: coordinates, classes, edges and nearest neighbours of the nodes, row by row."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from kernelne.io.labels import as_labels
 from kernelne.progress import Progress, reporting
 from kernelne.view.layout import check_layout, chosen_method, layout_nodes
 
-#: Nearest neighbours of a node, and up to how many nodes they are searched for unless asked.
+#: Default number of nearest neighbours of a node, and the most nodes for which they are searched by default.
 NEAREST, NEAREST_UP_TO = 10, 100_000
-#: Links that a node lists at most: a page must not hold the whole of a hub.
+#: Most edges listed for a node: a page must not hold all edges of a hub.
 MOST_LINKS = 50
-_BLOCK = 2**12  # nodes whose nearest are searched for between two reports
+_BLOCK = 2**12  # nodes searched between two progress reports
 _LAYOUT_NAMES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 
 
 @dataclass(frozen=True)
 class Colouring:
-    """A way to tell nodes apart.
+    """Classes of nodes to colour by.
 
-    classes  (K,) their names
-    codes    (n,) positions in `classes`, -1 for none; or, where there are several a node, those of node i at
-             codes[starts[i]:starts[i + 1]]
-    values   (n,) whole numbers that the classes are ranges of, or None
-    ordered  whether the classes go from low to high
+    classes  (K,) names of the classes
+    codes    (n,) positions in `classes`, -1 for none; or, if nodes may have several classes, those of node i
+             at codes[starts[i]:starts[i + 1]]
+    values   (n,) integers whose ranges are the classes, or None
+    ordered  whether the classes are ordered from low to high
     """
 
     key: str
@@ -49,7 +49,7 @@ class Colouring:
 
 
 class Nodes:
-    """Ids (n,), vectors (n, d) and, if one is given, their graph without direction, rows in this order."""
+    """Node ids (n,), vectors (n, d) and, if given, the undirected graph, with rows in the same order."""
 
     def __init__(self, embedding: Any, graph: Any) -> None:
         ids = ids_of(embedding)
@@ -66,7 +66,7 @@ class Nodes:
 
 
 def _in_order(graph: Graph, rows: NDArray[np.int64], ids: NDArray[Any]) -> Graph:
-    """The graph with its row g moved to rows[g] (n,); ids (n,) in the new order."""
+    """Return the graph with row g moved to rows[g]; rows (n,); ids (n,) are in the new order."""
     if len(rows) < len(ids):
         missing = np.delete(ids, rows).tolist()
         raise InputError(
@@ -83,11 +83,11 @@ def _in_order(graph: Graph, rows: NDArray[np.int64], ids: NDArray[Any]) -> Graph
 
 @dataclass(frozen=True)
 class Shown:
-    """All that a page holds.
+    """All data of a page.
 
-    places   (n, 2) float32 within -1 and 1
-    nearest  rows (n, k) and cosines (n, k), the nearest first; or None
-    links    starts (n + 1,) and ends: node i is linked to the rows ends[starts[i]:starts[i + 1]]; or None
+    places   (n, 2) float32, coordinates between -1 and 1
+    nearest  rows (n, k) and cosines (n, k), nearest first; or None
+    links    starts (n + 1,) and ends: node i has edges to the rows ends[starts[i]:starts[i + 1]]; or None
     """
 
     title: str
@@ -111,7 +111,7 @@ class Shown:
         random_state: int,
         progress: Progress,
     ) -> Shown:
-        """All of it, as `write_explorer` is asked for it; what can be refused is refused before the work."""
+        """Compute the data from the arguments of `write_explorer`, which are checked first."""
         nodes = Nodes(embedding, graph)
         seed = check_seed(random_state)
         n, dim = nodes.vectors.shape
@@ -120,7 +120,7 @@ class Shown:
         else:
             given = check_vectors(layout)
             if given.shape != (n, 2):
-                raise InputError(f"layout: places of shape {given.shape} for {n} nodes: give ({n}, 2)")
+                raise InputError(f"layout: coordinates of shape {given.shape} for {n} nodes: give ({n}, 2)")
         if n_nearest is None:
             n_nearest = NEAREST if n <= NEAREST_UP_TO else 0
         elif n_nearest != 0:
@@ -151,7 +151,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _in_square(places: NDArray[Any]) -> NDArray[np.float32]:
-    """Places (n, 2) float32, moved and scaled alike in both directions to lie within -1 and 1."""
+    """Return coordinates (n, 2) float32, shifted and scaled equally in x and y to lie between -1 and 1."""
     wide = places.astype(np.float64)
     low, high = wide.min(axis=0), wide.max(axis=0)
     half = (high - low).max() / 2
@@ -160,7 +160,7 @@ def _in_square(places: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def label_colouring(labels: Any, ids: NDArray[Any]) -> Colouring:
-    """By label; a node may have several, or none."""
+    """Return the colouring by label; a node may have several, or none."""
     rows, found = as_labels(labels, ids).among(ids)
     if not len(rows):
         raise InputError(f"labels: none of the {len(ids):,} nodes has a label")
@@ -175,13 +175,13 @@ def label_colouring(labels: Any, ids: NDArray[Any]) -> Colouring:
 
 
 def community_colouring(graph: Graph, seed: int) -> Colouring:
-    """By Louvain community, the largest first."""
+    """Return the colouring by Louvain community, the largest first."""
     codes = louvain(graph, random_state=seed)
     return Colouring("community", "Community", [str(i + 1) for i in range(int(codes.max()) + 1)], codes)
 
 
 def degree_colouring(degrees: NDArray[np.int64]) -> Colouring:
-    """By degree, in ranges that double: 0, 1, 2–3, 4–7 …"""
+    """Return the colouring by degree, in ranges that double: 0, 1, 2–3, 4–7 …"""
     codes = np.frexp(degrees.astype(np.float64))[1].astype(np.int64)
     ends = [2**power for power in range(int(codes.max()) + 1)]
     names = [f"{end // 2:,}–{end - 1:,}" if end > 2 else f"{end - 1}" for end in ends]
@@ -189,7 +189,7 @@ def degree_colouring(degrees: NDArray[np.int64]) -> Colouring:
 
 
 def links_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts (n + 1,) and rows: the neighbours of each node, of many the 50 with the highest weights."""
+    """Return starts (n + 1,) and rows: the neighbours of each node, at most the 50 of highest weight."""
     sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
     ends = graph.neighbours.astype(np.int64)
     if graph.weights is not None:
@@ -202,12 +202,12 @@ def links_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def nearest_rows(
     vectors: NDArray[Any], k: int, progress: Progress = False
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The k nearest rows of each by cosine (n, k) int64, itself left out, and the cosines (n, k) float64.
+    """Return the k nearest rows of each by cosine (n, k) int64, without itself, and cosines (n, k) float64.
 
-    Exact; a vector of zeros has cosine 0 with all.
+    The search is exact; a vector of zeros has cosine 0 with all.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
-    table = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)  # so that none overflows
+    table = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)  # avoids overflow
     n = len(table)
     rows, cosines = np.empty((n, k), np.int64), np.empty((n, k))
     with reporting(progress, "nearest neighbours", "nodes") as report:

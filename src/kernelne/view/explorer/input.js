@@ -1,6 +1,6 @@
 // Pointer, touch and keys on the map.
 
-const CLICK_WITHIN = 5; // pixels a pointer may move and still click
+const CLICK_WITHIN = 5; // pixels a pointer may move in a click
 const STEP = 60;
 
 class Input {
@@ -9,7 +9,7 @@ class Input {
     this.pointers = new Map();
     this.start = null;
     const { canvas } = app;
-    app.onMove = () => this.hover(-1); // what was under the pointer is elsewhere now
+    app.onMove = () => this.hover(-1); // another node may be under the pointer now
     const on = (name, handle) => canvas.addEventListener(name, (event) => handle.call(this, event));
     on("pointerdown", this.down);
     on("pointermove", this.moved);
@@ -69,7 +69,7 @@ class Input {
     if (!start || this.pointers.size > 1) return;
     start.dragged ||= Math.hypot(now[0] - start.x, now[1] - start.y) > CLICK_WITHIN;
     if (!start.dragged) {
-      this.pointers.set(event.pointerId, before); // what is not dragged yet is dragged later, all at once
+      this.pointers.set(event.pointerId, before); // the first pixels are added when the drag starts
       return;
     }
     this.hover(-1);
@@ -123,7 +123,7 @@ class Input {
   wheel(event) {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 20 : 1;
-    const speed = event.ctrlKey ? 0.01 : 0.0016; // a pinch on a touchpad comes as small steps with Ctrl
+    const speed = event.ctrlKey ? 0.01 : 0.0016; // a pinch on a touchpad arrives as small steps with Ctrl
     const factor = Math.exp(-Math.max(-300, Math.min(300, event.deltaY * lines)) * speed);
     this.app.move((view) => view.zoomBy(factor, event.offsetX, event.offsetY));
   }
@@ -158,7 +158,7 @@ class Input {
       if (app.selection.size) app.select([]);
       return;
     }
-    // Single keys count on the map only, so that they take nothing from what else has the focus.
+    // Single keys only work on the map, so that they do not interfere with other focused elements.
     if ((event.target !== app.canvas && event.target !== document.body) || event.ctrlKey || event.metaKey || event.altKey) return;
     const far = event.shiftKey ? 4 * STEP : STEP;
     const pan = (dx, dy) => () => app.move((view) => view.pan(dx, dy));
@@ -187,7 +187,7 @@ class Input {
     act();
   }
 
-  // The node nearest to the cross.
+  // Select the node nearest to the cross.
   enter(add) {
     const { width, height } = this.app.view;
     const i = this.app.nodeAt(width / 2, height / 2, Math.min(width, height) / 2);

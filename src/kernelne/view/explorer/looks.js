@@ -1,4 +1,4 @@
-// How nodes look: colours that colour-blind people can tell apart (after Okabe and Ito), and shapes besides.
+// Colours that colour-blind people can distinguish (after Okabe and Ito), and shapes.
 
 const HUES = {
   light: ["#0072b2", "#cf7e00", "#009e73", "#cc4b00", "#b3568e", "#2b8fce", "#857500", "#4a4f55"],
@@ -10,7 +10,7 @@ const SCALE = {
   dark: ["#54668f", "#74767a", "#8d8878", "#b5a873", "#dcc95f", "#ffea46"],
 };
 const OTHER = { light: "#8a8f95", dark: "#6d757c" };
-// Five shapes and eight hues in step: forty looks before one comes again.
+// Five shapes and eight hues advance together: forty looks before one repeats.
 const SHAPES = {
   circle: "M8 1.6a6.4 6.4 0 1 0 0 12.8a6.4 6.4 0 1 0 0-12.8z",
   square: "M2.4 2.4h11.2v11.2h-11.2z",
@@ -31,7 +31,7 @@ function between(stops, share) {
   return low.map((value, c) => Math.round(value + (high[c] - value) * (at - Math.floor(at))));
 }
 
-// The entries of the legend: the classes of a colouring; where they are too many, the largest, and the others.
+// The entries of the legend: the classes of a colouring; if there are too many, the largest and one for the others.
 class Groups {
   constructor(colouring, n) {
     this.colouring = colouring;
@@ -73,7 +73,7 @@ class Groups {
     for (let k = from; k < to; k++) yield this.groupOf[this.colouring.codes[k]];
   }
 
-  // The group a node is drawn in: the first of its groups that is shown, or -1.
+  // The group that a node is drawn in: the first of its groups that is shown, or -1.
   of(i) {
     const { codes, starts } = this.colouring;
     const from = starts ? starts[i] : i;

@@ -1,8 +1,8 @@
-// What is drawn above the points: lines to neighbours, rings, names, and what is being marked.
+// The layer above the points: lines to neighbours, rings, names, and the box or lasso being drawn.
 
-const MOST_RINGS = 60; // of more, rings would hide the points: that others step back shows them well enough
+const MOST_RINGS = 60; // more rings would hide the points; fading the others is enough then
 const MOST_NAMES = 40;
-const MANY_GROUPS = 15; // more have smaller names
+const MANY_GROUPS = 15; // with more groups the names are smaller
 
 class Overlay {
   constructor(canvas, data, view) {
@@ -34,7 +34,7 @@ class Overlay {
     } else {
       for (const { name, x, y } of anchors) {
         const [left, top] = view.toScreen(x, y);
-        this.name(name, [left, top - 14], 0, anchors.length > MANY_GROUPS ? 12 : 15); // above the node, not on it: a small group may be no larger
+        this.name(name, [left, top - 14], 0, anchors.length > MANY_GROUPS ? 12 : 15); // above the node: a name may cover a small group
       }
     }
     if (marks.length) this.marked(marks);
@@ -65,7 +65,7 @@ class Overlay {
     context.stroke();
   }
 
-  // A name beside a place (centred on it, where the distance is 0), unless it would cover another.
+  // Draw a name beside a position (centred on it if the distance is 0), unless it would overlap another.
   name(text, [x, y], distance, size) {
     const { context, view, colours } = this;
     const shown = text.length > 22 ? `${text.slice(0, 21).trim()}…` : text;

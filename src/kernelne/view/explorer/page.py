@@ -1,7 +1,7 @@
-"""Writing the page: template, style and scripts of this folder and the data, in one file, whole in itself.
+"""Write the page: the template, style and scripts of this folder and the data, in one self-contained file.
 
-Arrays go in as base64 of little-endian numbers, ids and names as JSON in which no character can end the
-script. A Content-Security-Policy allows this one script and this one style, by hash, and no request at all.
+Arrays are stored as base64 of little-endian numbers, ids and names as JSON in which no character can end the
+script. A Content-Security-Policy allows only this script and this style, by hash, and no requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kernelne.io.files import PathLike, atomic_output, check_output
 from kernelne.progress import Progress
 from kernelne.view.explorer.facts import Colouring, Shown
 
-#: In this order: later ones use what earlier ones define.
+#: In this order: later scripts use definitions of earlier ones.
 _SCRIPTS = ("data", "view", "looks", "points", "overlay", "app", "panel", "input")
 _TYPES = {"float32": "f4", "int32": "i4", "uint16": "u2", "uint32": "u4"}
 
@@ -41,20 +41,20 @@ def write_explorer(
     overwrite: bool = False,
     progress: Progress = False,
 ) -> None:
-    """Write a page to look at an embedding with: a map of the nodes, to search, filter, select and export.
+    """Write an interactive page of an embedding: a map of the nodes to search, filter, select and export.
 
-    The file holds all that it needs, asks no server for anything, and opens in any browser.
+    The file is self-contained, makes no network requests, and opens in any browser.
 
     Parameters
     ----------
-    embedding: an Embedding, or vectors (n, d); then row i is node i of the graph, or else node i.
-    labels: Labels, {node: label} or a pandas Series by its index, which may miss some of the nodes; or one
-        value (n,) a node in the order of the vectors.
-    graph: whatever `fit` takes, with the nodes of the embedding. Adds links, communities and degrees;
-        direction is ignored.
-    layout: "auto", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or places (n, 2) of your own.
-    n_nearest: how many nearest nodes by cosine each node lists; None: 10 up to 100,000 nodes, none beyond.
-    title: what the page is called.
+    embedding: an Embedding, or vectors (n, d), whose row i is node i of the graph, or has id i without graph.
+    labels: Labels, {node: label} or a pandas Series by its index, which may lack some of the nodes; or one
+        value per node (n,) in the order of the vectors.
+    graph: any graph that `fit` accepts, with the nodes of the embedding. Adds edges, communities and degrees;
+        directions are ignored.
+    layout: "auto", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or coordinates (n, 2).
+    n_nearest: number of nearest neighbours by cosine per node; None: 10 up to 100,000 nodes, 0 beyond.
+    title: title of the page.
     random_state: seed of the layout and of the communities.
     progress: None for a bar if standard error is a terminal, True, False, or a function (done, total, nan).
     """
@@ -67,14 +67,14 @@ def write_explorer(
 
 
 def write_page(path: PathLike, shown: Shown, overwrite: bool = False) -> None:
-    """Write the page of what has been gathered, whole or not at all."""
+    """Write the page of this data; the file is written whole or not at all."""
     page = render(shown)
     with atomic_output(path, overwrite) as temporary:
         temporary.write_bytes(page)
 
 
 def render(shown: Shown) -> bytes:
-    """The page, UTF-8."""
+    """Return the page as UTF-8."""
     style, script = _read("style.css"), "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     policy = "; ".join(
         [
@@ -94,9 +94,9 @@ def render(shown: Shown) -> bytes:
         "script": script,
         "data": _json(_content(shown)),
     }
-    # In one pass, so that nothing in the data is taken for a place to fill.
+    # In one pass, so that nothing in the data is taken for a placeholder.
     filled = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _read("page.html"))
-    return filled.encode("utf-8", "replace")  # a title may hold half a character
+    return filled.encode("utf-8", "replace")  # a title may contain half a surrogate pair
 
 
 def _read(name: str) -> str:
@@ -108,12 +108,12 @@ def _hash(text: str) -> str:
 
 
 def _json(content: Any) -> str:
-    """JSON in ASCII; without < nothing in it can end the script that holds it, or start a comment."""
+    """Return JSON in ASCII without "<", so that nothing in it can end the script or start a comment."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _content(shown: Shown) -> dict[str, Any]:
-    """What data.js unpacks."""
+    """Return the data that data.js unpacks."""
     content: dict[str, Any] = {
         "title": shown.title,
         "facts": shown.facts,
@@ -136,7 +136,7 @@ def _content(shown: Shown) -> dict[str, Any]:
 
 
 def _ids(nodes: NDArray[Any]) -> list[str] | None:
-    """Ids as text: None where they are 0, 1, 2 …"""
+    """Return the ids as text; None if they are 0, 1, 2 …"""
     if nodes.dtype != object and np.array_equal(nodes, np.arange(len(nodes))):
         return None
     return list(map(str, nodes.tolist()))
@@ -159,7 +159,7 @@ def _texts(names: Sequence[Any]) -> list[str]:
 
 
 def _narrow(rows: NDArray[Any]) -> NDArray[Any]:
-    """Row numbers in two bytes each where they fit, else in four."""
+    """Return row numbers as two-byte integers if they fit, else four-byte."""
     return rows.astype(np.uint16 if rows.max(initial=0) <= np.iinfo(np.uint16).max else np.uint32)
 
 

@@ -1,4 +1,4 @@
-// The panel: search, legend, details and export. Ids and names only ever become text, never markup.
+// The panel: search, legend, details and export. Ids and names are only inserted as text, never as markup.
 
 const MOST_SUGGESTIONS = 10;
 
@@ -82,7 +82,7 @@ class Panel {
       }),
     );
     const asked = text.trim() !== "";
-    if (asked && !this.suggestions.length) list.append(element("li", "No node has this in its id", "none"));
+    if (asked && !this.suggestions.length) list.append(element("li", "No node id contains this text", "none"));
     list.hidden = !asked;
     byId("search").setAttribute("aria-expanded", String(asked && this.suggestions.length > 0));
     byId("search").removeAttribute("aria-activedescendant");
@@ -225,7 +225,7 @@ class Panel {
     button.addEventListener("click", (event) => {
       this.app.visit(i, event.shiftKey);
       byId("detail").scrollIntoView({ block: "nearest" });
-      // The list that had the focus is another now.
+      // The list that had the focus has been replaced.
       (byId("detail").querySelector(".nodes button") ?? byId("detail-close")).focus({ preventScroll: true });
     });
     const item = element("li");

@@ -1,13 +1,13 @@
-// All points in one picture, somewhat larger than the stage: by WebGL where there is one, else on a canvas. Where
-// drawing it is slow, the picture is moved and scaled while one moves, and drawn anew when one rests.
+// All points in one image, somewhat larger than the stage: by WebGL if available, else on a 2D canvas. If drawing
+// is slow, the image is moved and scaled while the view moves, and redrawn when it stops.
 //
-// The style of a node is four bytes: red, green, blue, and 0 (hidden) or 1 + shape (+ LIT). Where some nodes are
-// lit the others step back.
+// The style of a node is four bytes: red, green, blue, and 0 (hidden) or 1 + shape (+ LIT). If some nodes are
+// lit (highlighted), the others are faded.
 
 const LIT = 8;
 const FADE = 0.8;
-const BEYOND = 1.5; // width and height of the picture, in those of the stage: as #points has it in the style
-const LATE = 30; // milliseconds from a frame to the next
+const BEYOND = 1.5; // width and height of the image relative to the stage: as for #points in style.css
+const LATE = 30; // milliseconds between two frames
 const LATE_FRAMES = 3;
 const REST = 150;
 
@@ -66,7 +66,7 @@ class Points {
     this.kept = null;
   }
 
-  // Whether some frames in a row, drawn anew, came late: from then on the picture is moved instead.
+  // Whether several redrawn frames in a row were late: from then on the image is moved instead.
   get slow() {
     return this.late >= LATE_FRAMES;
   }
@@ -83,20 +83,20 @@ class Points {
     this.canvas.style.transform = `translate(${dx}px, ${dy}px) scale(${zoom})`;
   }
 
-  // Nothing tells how long the drawing takes but the time at which the next frame comes.
+  // The time of drawing can only be measured by when the next frame comes.
   watch(now) {
     requestAnimationFrame((next) => {
       if (!this.slow) this.late = next - now > LATE ? this.late + 1 : 0;
     });
   }
 
-  // Where the picture kept belongs now: pixels to the right and down, and how much larger.
+  // The transform of the kept image for this view: pixels to the right and down, and the scale.
   shift(view) {
     const { x, y, scale } = this.kept;
     return [(x - view.x) * view.scale, (view.y - y) * view.scale, view.scale / scale];
   }
 
-  // Whether the picture kept still fills the stage, and is not yet blurred by zooming in.
+  // Whether the kept image still fills the stage and is not yet blurred by zooming in.
   covers(view) {
     if (!this.kept) return false;
     const [dx, dy, zoom] = this.shift(view);
@@ -189,7 +189,7 @@ class CanvasPoints extends Points {
     context.fillStyle = `rgb(${ground})`;
     context.fillRect(0, 0, canvas.width, canvas.height);
     const r = Math.max(radius * view.ratio, 1);
-    const looks = new Map(); // nodes by look, so that each is filled at once
+    const looks = new Map(); // nodes by look, so that each look is set once
     for (let i = 0; i < places.length / 2; i++) {
       const at = 4 * i;
       if (!styles[at + 3]) continue;

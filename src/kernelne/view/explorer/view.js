@@ -1,4 +1,4 @@
-// Where one looks: the centre in the coordinates of the map, and pixels a unit.
+// The view: its centre in map coordinates, and its scale in pixels per unit.
 
 const MOST_ZOOM = 4000;
 
@@ -15,14 +15,14 @@ class View {
     Object.assign(this, { x: 0, y: 0, scale: 1, width: 1, height: 1, fitted: 1, ratio: 1, isFit: true });
   }
 
-  // insets: pixels at the left, the top and the bottom that something covers.
+  // insets: pixels at the left, top and bottom that are covered.
   resize(width, height, ratio, insets) {
     Object.assign(this, { width, height, ratio, insets });
     this.fitted = this.framed(this.bounds).scale;
     if (this.isFit) this.fit();
   }
 
-  // Where to look for a box to fill what is not covered.
+  // The centre and scale at which a box fills the area that is not covered.
   framed(box) {
     const { left, top, bottom } = this.insets;
     const margin = Math.min(40, this.width / 10, this.height / 10);
@@ -56,7 +56,7 @@ class View {
     this.y = keep(this.y + dy / this.scale, bounds.y, bounds.height);
   }
 
-  // Zoom so that what is under (left, top) stays there.
+  // Zoom so that the point under (left, top) stays there.
   zoomBy(factor, left = this.width / 2, top = this.height / 2) {
     const [x, y] = this.toMap(left, top);
     this.scale = Math.min(Math.max(this.scale * factor, this.fitted / 2), this.fitted * MOST_ZOOM);
@@ -69,14 +69,14 @@ class View {
     return left >= margin && top >= margin && left <= this.width - margin && top <= this.height - margin;
   }
 
-  // The radius of a point in pixels: small where there are many, larger the nearer one looks.
+  // The radius of a point in pixels: smaller for many nodes, larger with the zoom.
   radius(n) {
     const roomy = Math.sqrt((this.width * this.height * 0.08) / Math.max(n, 1) / Math.PI);
     return Math.min(Math.max(Math.min(roomy, 6), 1.3) * Math.max(this.zoom, 1) ** 0.45, 10);
   }
 }
 
-// Nodes by squares of a grid, to find the one under the pointer.
+// Nodes by grid cell, to find the one under the pointer.
 class Grid {
   constructor(places) {
     const n = places.length / 2;
@@ -94,7 +94,7 @@ class Grid {
     for (let i = 0; i < n; i++) this.nodes[next[cells[i]]++] = i;
   }
 
-  // Places are within -1 and 1.
+  // Coordinates are between -1 and 1.
   cell(coordinate) {
     return Math.min(this.side - 1, Math.max(0, Math.floor(((coordinate + 1) / 2) * this.side)));
   }

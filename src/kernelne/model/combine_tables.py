@@ -1,4 +1,4 @@
-"""Two trained tables become one embedding."""
+"""The embedding, computed from the two trained tables."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from scipy.sparse import csr_array
 
 from kernelne.errors import ParameterError
 
-#: How the two tables become the embedding.
+#: Ways to make the embedding from the two tables.
 VECTORS = ("center", "sum", "concat", "smooth")
 
-#: A `norm` that leaves the rows as long as they were trained.
+#: The value of `norm` that leaves the rows as trained.
 AS_TRAINED = "trained"
 
-#: Columns that are smoothed at a time, and rows whose weights are made to sum to 1.
+#: Number of columns that are smoothed at a time, and of rows whose weights are normalised at a time.
 _BLOCK_COLUMNS, _BLOCK_ROWS = 16, 2**16
 
 
 def check_options(vectors: Any, norm: Any, dim: Any) -> None:
-    """Raise what is wrong with the parameters that make the embedding of two tables."""
+    """Raise a ParameterError if `vectors`, `norm` or `dim` is invalid."""
     if vectors not in VECTORS:
         raise ParameterError("vectors", vectors, f"must be one of {', '.join(VECTORS)}")
     if vectors == "concat" and isinstance(dim, Integral) and dim % 2:
-        raise ParameterError("dim", dim, 'must be even with vectors="concat": each table has half of it')
+        raise ParameterError("dim", dim, 'must be even with vectors="concat": each table has dim / 2 columns')
     if norm is None or (isinstance(norm, str) and norm == AS_TRAINED):
         return
     if not isinstance(norm, Real) or isinstance(norm, bool) or not 0 < float(norm) < math.inf:
@@ -35,7 +35,7 @@ def check_options(vectors: Any, norm: Any, dim: Any) -> None:
 
 
 def n_tables(vectors: str, norm: float | str | None) -> float:
-    """Tables as wide as those trained that are held at the peak, the embedding made of them included."""
+    """Memory for tables at the peak, in units of one trained table, the embedding included."""
     if vectors == "center":
         return 2 if norm in (None, AS_TRAINED) else 3
     return {"sum": 3, "concat": 4, "smooth": 3.25}[vectors]
@@ -48,9 +48,10 @@ def combine(
     vectors: str,
     norm: float | str | None,
 ) -> NDArray[np.float32]:
-    """The embedding (n, dim) made of both tables, its rows of this mean length.
+    """Return the embedding (n, dim) made from both tables, its rows scaled to mean length `norm`.
 
-    "smooth": the sum of both, plus the mean of the neighbours' sums, which have noise of their own.
+    "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
+    has less of it.
     """
     if vectors == "concat":
         made = np.hstack([center, context])
@@ -69,9 +70,9 @@ def combine(
 
 
 def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Every row of center + context plus the mean, by weight, of its neighbours' rows.
+    """Return center + context plus, for every row, the weighted mean of its neighbours' rows.
 
-    A few columns at a time, so that what is needed besides the result is a fraction of a table.
+    Only a few columns are computed at a time, so that temporary arrays take a fraction of a table.
     """
     shares = csr_array(
         (_neighbour_shares(graph), graph.neighbours, graph.offsets), (graph.n_nodes, graph.n_nodes)
@@ -85,7 +86,7 @@ def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float
 
 
 def _neighbour_shares(graph: Any) -> NDArray[np.float32]:
-    """The weight of every entry of the adjacency as a share of its row's."""
+    """Weights of the adjacency matrix, divided by the sum of their row."""
     made = np.empty(graph.neighbours.size, np.float32)
     for first in range(0, graph.n_nodes, _BLOCK_ROWS):
         offsets = graph.offsets[first : first + _BLOCK_ROWS + 1]
@@ -94,7 +95,7 @@ def _neighbour_shares(graph: Any) -> NDArray[np.float32]:
         if graph.weights is None:
             weights = np.ones(int(offsets[-1] - offsets[0]))
         else:
-            weights = graph.weights[entries].astype(np.float64)  # sums of float32 may be beyond float32
+            weights = graph.weights[entries].astype(np.float64)  # sums of float32 may overflow
         rows = np.repeat(np.arange(len(degrees)), degrees)
         made[entries] = weights / np.bincount(rows, weights, len(degrees))[rows]
     return made

@@ -1,4 +1,4 @@
-"""The course of a run, the same for every backend: its blocks of walks, its record, how it fails."""
+"""The parts of a run that all backends share: blocks of walks, the history, the check for divergence."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from kernelne.model.mixture import FLOOR, Moments, step_coefficients
 from kernelne.training.config import TrainingConfig
 from kernelne.training.state import RECORDED, TrainingState
 
-#: Noise is drawn in proportion to visits to this power.
+#: Exponent of the visits in the noise distribution.
 NOISE_POWER = 0.75
-#: A run has about this many blocks, between which coefficients, progress and divergence are looked after.
+#: A run has about this many blocks; after each the coefficients are updated, progress is reported and
+#: divergence is checked.
 _BLOCKS = 200
 
 
 def blocks(n_walks: int, largest: int, begin: int = 0, until: int | None = None) -> Iterator[tuple[int, int]]:
-    """Ranges of walks: one walk, two, four, … up to full size: coefficients move most at first.
+    """Yield ranges of 1, 2, 4, … walks up to the full size, because coefficients change most at the start.
 
-    begin, until: only the walks from `begin` to `until` - 1. A block that holds one of these is cut there;
-    all others are those of the whole run.
+    begin, until: yield only the walks from `begin` to `until` - 1. A block that contains one of these is cut
+    there; all other blocks are those of the whole run.
     """
     full = min(-(-n_walks // _BLOCKS), largest)
     end = n_walks if until is None else min(until, n_walks)
@@ -36,17 +37,17 @@ def blocks(n_walks: int, largest: int, begin: int = 0, until: int | None = None)
 
 
 def norm_limit(config: TrainingConfig) -> float:
-    """The squared norm beyond which a row has exploded."""
+    """Squared norm above which a row counts as exploded."""
     return 1e6 * max(1.0, *(sigma**2 for _, sigma in config.kernels))
 
 
 def coefficient_floor(config: TrainingConfig) -> float:
-    """What the sum of the coefficients may not fall below."""
+    """Lower bound of the sum of the coefficients."""
     return FLOOR / (1 + config.n_negative) if config.coef_spread else -np.inf
 
 
-class Course:
-    """What happens to a state between two blocks: coefficients are stepped, a record is kept."""
+class Recorder:
+    """Updates a state between two blocks: steps the coefficients and records the history."""
 
     def __init__(self, config: TrainingConfig, n_walks: int, state: TrainingState) -> None:
         self.config = config
@@ -55,7 +56,7 @@ class Course:
         self._records: dict[str, list[Any]] = {name: [] for name in RECORDED}
 
     def advance(self, first: int, last: int, sums: NDArray[np.float64], n_exploded: int) -> float:
-        """Take in the sums of walks first … last − 1, step the coefficients; returns the loss per pair."""
+        """Step the coefficients with the sums of walks first … last − 1; returns the loss per pair."""
         config, coefficients = self.config, self.state.coefficients
         moments = Moments.unpack(sums, coefficients.size)
         if not np.isfinite(sums).all():
@@ -76,9 +77,9 @@ class Course:
         coefficients: NDArray[np.float64],
         n_exploded: int,
     ) -> float:
-        """Note what walks first … last − 1 came to; raise DivergenceError if that makes no sense.
+        """Record the block of walks first … last − 1; returns the loss per pair.
 
-        Returns the loss per pair.
+        Raises DivergenceError if rows have exploded or a value is not finite.
         """
         config, rate = self.config, self.config.learning_rate_at(last, self.n_walks)
         if n_exploded or not np.isfinite([n_pairs, loss, *coefficients]).all():
@@ -95,7 +96,7 @@ class Course:
         return per_pair
 
     def end(self) -> TrainingState:
-        """The state, with what was recorded added to its history."""
+        """Append the records to the history of the state, and return the state."""
         history = self.state.history
         if self._records["walks"]:
             for name, values in self._records.items():
@@ -106,12 +107,13 @@ class Course:
 
 
 def warn_of_little(loss: float, config: TrainingConfig) -> None:
-    """Warn when nothing, or next to nothing, was learned."""
+    """Warn if nothing, or almost nothing, was learned."""
     if np.isnan(loss):
-        warn("no walk had two nodes to pair: the vectors are the random start")
-    # A constant kernel of 1/(1 + n_negative) scores this: pull and push cancel, and the decay wins.
+        warn("no walk has two nodes: there are no pairs, and the vectors keep their random initial values")
+    # A constant kernel of 1/(1 + n_negative) has this loss: attraction and repulsion cancel, and the weight
+    # decay shrinks the vectors.
     elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
         warn(
-            f"the loss, {loss:.4f}, is that of vectors which are all alike: too few walks for a small graph, "
+            f"the loss, {loss:.4f}, is that of vectors that are all alike: too few walks for a small graph, "
             "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
         )

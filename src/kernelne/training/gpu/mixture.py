@@ -1,6 +1,6 @@
-"""What ends a block of walks on the GPU, in Triton: its sums, and the step of the coefficients.
+"""The end of a block of walks on the GPU, in Triton: its sums, and the step of the coefficients.
 
-The step is that of `kernelne.model.mixture`, taken where the sums are: the host need not wait.
+The step is that of `kernelne.model.mixture`, computed on the GPU so that the host does not have to wait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _CHUNK = tl.constexpr(64)
 
 @triton.jit
 def _total(sums: tl.tensor, n_programs: tl.tensor, columns: tl.tensor, N_SUMS: tl.constexpr) -> tl.tensor:
-    """Sums (n_programs × N_SUMS) over the programs, of the columns named: float64."""
+    """Sum `columns` of sums (n_programs × N_SUMS) over the programs: float64."""
     total = tl.zeros_like(columns).to(tl.float64)
     program = tl.arange(0, _CHUNK)
     while tl.min(program, axis=0) < n_programs:
@@ -26,7 +26,7 @@ def _total(sums: tl.tensor, n_programs: tl.tensor, columns: tl.tensor, N_SUMS: t
 
 @triton.jit
 def _solve(A: tl.tensor, x: tl.tensor, y: tl.tensor, N: tl.constexpr, SIZE: tl.constexpr) -> tl.tensor:
-    """A⁻¹x and A⁻¹y for the first N of SIZE unknowns; A is positive definite, so no pivot is searched."""
+    """A⁻¹x and A⁻¹y for the first N of SIZE unknowns; A is positive definite, so no pivoting is needed."""
     at = tl.arange(0, SIZE)
     for p in tl.static_range(N):
         row = tl.sum(tl.where((at == p)[:, None], A, 0.0), axis=0)
@@ -58,7 +58,7 @@ def end_block(
     LEARNED: tl.constexpr,
     N_SUMS: tl.constexpr,
 ) -> None:
-    """Step the coefficients (K,) float64, and their copy in `mixture`, from what the programs summed up.
+    """Step the coefficients (K,) float64, and their copy in `mixture`, with the sums of the programs.
 
     record (2 + K,) float64: pairs and loss of the block, and the coefficients after it.
     """
@@ -84,7 +84,7 @@ def end_block(
         wanted = tl.where(there, c + 2.0 * rate * linear, 0.0)
         free, lifting = _solve(system, wanted, tl.where(there, 1.0, 0.0).to(tl.float64), N_KERNELS, SIZE)
         lift = tl.maximum(floor - tl.sum(free, axis=0), 0.0) / tl.sum(lifting, axis=0)
-        # A block without a pair says nothing.
+        # A block without pairs does not change the coefficients.
         c = tl.where(n_pairs == 0.0, c, free + lifting * lift)
         tl.store(coefficients + at, c, mask=there)
         tl.store(mixture + N_KERNELS + at, c.to(tl.float32), mask=there)

@@ -15,8 +15,8 @@ from kernelne.graph.graph import graph_from_columns
 from kernelne.graph.ids import check_same_kind, read_ids
 from kernelne.io.files import atomic_output
 from kernelne.io.graphs import edgelist
-from kernelne.io.graphs.parts import EdgeColumns, Options
 from kernelne.io.graphs.registry import GraphFormat, find_format
+from kernelne.io.graphs.shared import EdgeColumns, Options
 
 
 def read_graph(

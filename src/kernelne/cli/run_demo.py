@@ -1,4 +1,4 @@
-"""The demo: a real graph that comes with scikit-learn, embedded, scored and drawn."""
+"""The demo: embed, score and draw the graph of scikit-learn's handwritten digits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelne.datasets.small import digits
+from kernelne.datasets.bundled import digits
 from kernelne.estimators import MKernelNE
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.io.embeddings.registry import check_save
 from kernelne.io.files import check_output
-from kernelne.io.graphs.files import write_graph
+from kernelne.io.graphs.read_write import write_graph
 from kernelne.view.explorer import write_explorer
 from kernelne.view.layout import layout_nodes
 from kernelne.view.plot import check_map, plot_map
@@ -25,7 +25,7 @@ _SEED = 0
 
 
 def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: None) -> None:
-    """Embed the digits graph, print a score beside the majority class, write graph, embedding and picture."""
+    """Embed the digits graph, print its score and that of the majority class, and write the files."""
     folder.mkdir(parents=True, exist_ok=True)
     edges, vectors = folder / "digits.edges", folder / "digits.safetensors"
     picture, page = folder / "digits.png", folder / "explore.html"
@@ -59,13 +59,13 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     write_graph(graph, edges, overwrite)
     embedding.save(vectors, overwrite)
     write_explorer(embedding, page, labels, graph=graph, layout=places, title=title, overwrite=overwrite)
-    print(f"           {time.perf_counter() - start:.1f} s in all. Written:")
+    print(f"           {time.perf_counter() - start:.1f} s in total. Files written:")
     for path in (edges, vectors, picture, page):
         print(f"             {path}")
     found = shutil.which("kernelne")
     command = "kernelne" if found else os.path.relpath(sys.argv[0])
-    print(f"Next       open {page} in a browser: the map to search, filter and select in")
+    print(f"Next       open {page} in a browser to search, filter and select nodes on the map")
     print(f"           {command} info {edges}")
     print(f"           {command} embed {edges} -o {folder / 'mine.csv'} --model kernelne --kernel schoenberg")
     if not found:
-        print("           (without the path after: . .venv/bin/activate)")
+        print("           (or just kernelne, after: . .venv/bin/activate)")

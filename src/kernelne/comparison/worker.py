@@ -1,16 +1,16 @@
-"""What happens in the process of one method of a comparison: it is fitted, measured and scored."""
+"""The process of one method of a comparison: fit the estimator, measure it and score its vectors."""
 
-# Why not concurrent.futures.ProcessPoolExecutor with a spawn context? As tried with Python 3.11, it
-# - runs the user's script again in each process: one without `if __name__ == "__main__"`, or read from
-#   standard input, fails, and what the script holds counts as the method's memory (280 MiB became 1308);
-# - tells neither signal nor exit code nor last words of a process that died, and raises a method's SystemExit
-#   in the parent, which ends the comparison;
-# - lets an interrupted parent wait for the end of the fit, and a killed one leave its process behind;
-# - shows what a method prints, amid the JSON of `kernelne compare --json` too;
-# - does not start in a worker of multiprocessing.Pool, nor where there is no /dev/shm.
-# Part of this can be mended, by hiding __main__ and by private attributes of the pool. What is then saved, 60
-# lines, is `Order.write`, `Order.read` and `_plain`: pickle would save them here as well, but no pickle is
-# ever loaded (SECURITY.md).
+# Why not concurrent.futures.ProcessPoolExecutor with a spawn context? With Python 3.11 it
+# - runs the user's script again in each process: a script without `if __name__ == "__main__"`, or read from
+#   standard input, fails, and the script's data count as the method's memory (280 MiB became 1308);
+# - reports neither signal nor exit code nor last output of a process that died, and raises a method's
+#   SystemExit in the parent, which ends the comparison;
+# - makes an interrupted parent wait for the end of the fit, and a killed one leave its process behind;
+# - shows what a method prints, also within the JSON of `kernelne compare --json`;
+# - does not start in a worker of multiprocessing.Pool, nor without /dev/shm.
+# Some of this could be worked around by hiding __main__ and with private attributes of the pool. That would
+# save 60 lines: `Order.write`, `Order.read` and `_plain`. Pickle would save them here as well, but this
+# package never loads a pickle (SECURITY.md).
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from kernelne.evaluation.link_splits import LinkSplit
 from kernelne.evaluation.links import score_links
 from kernelne.graph import Graph
 
-#: The part of the training nodes that a parameter is fitted on; the others choose.
+#: Share of the training nodes that the classifier is fitted on to choose a parameter; the others validate.
 _FITTED = 0.8
 
 Scores = dict[str, list[float]]
@@ -48,9 +48,9 @@ Scores = dict[str, list[float]]
 
 @dataclass(frozen=True, eq=False)
 class LabelTask:
-    """Tell the labels of nodes: micro- and macro-F1.
+    """Node classification, scored by micro- and macro-F1.
 
-    rows (m,) are the nodes with labels, truth (m,) or (m, classes) their labels.
+    rows (m,): the nodes with labels. truth (m,) or (m, classes): their labels.
     """
 
     graph: Graph
@@ -62,7 +62,7 @@ class LabelTask:
     n_threads: int | None
 
     def score(self, vectors: NDArray[Any]) -> Scores:
-        """A value a shuffle, by measure and share in percent."""
+        """Return one score per shuffle, for each measure and share in percent."""
         found = classify_nodes(
             vectors[self.rows], self.truth, train_sizes=self.train_sizes, n_repeats=self.n_repeats,
             random_state=self.random_state, n_threads=self.n_threads,
@@ -70,11 +70,11 @@ class LabelTask:
         return self.named(found)
 
     def named(self, found: ClassificationScores) -> Scores:
-        """Scores of these shares by their names."""
+        """Return the scores of these shares by name."""
         return {name: getattr(found, measure)[i].tolist() for name, measure, i in self.measures()}
 
     def measures(self) -> list[tuple[str, str, int]]:
-        """Of each score its name, as micro_f1_10, what is measured, and the position of the share."""
+        """Return, for each score, its name (such as micro_f1_10), its measure, and the share's position."""
         return [
             (f"{measure}_{100 * share:g}", measure, i)
             for i, share in enumerate(self.train_sizes)
@@ -82,7 +82,7 @@ class LabelTask:
         ]
 
     def validate(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        """Micro-F1 (shares, repeats) within the training nodes alone; nan where they are too few for that."""
+        """Return the micro-F1 (shares, repeats) within the training nodes; nan if they are too few."""
         scores = np.full((len(self.train_sizes), self.n_repeats), np.nan)
         for repeat in range(self.n_repeats):
             order = shuffle(self.random_state, repeat, len(self.rows))
@@ -99,27 +99,27 @@ class LabelTask:
 
 @dataclass(frozen=True, eq=False)
 class LinkTask:
-    """Tell hidden links from pairs without one: AUC and average precision."""
+    """Link prediction: AUC and average precision of hidden edges against non-edges."""
 
     split: LinkSplit
 
     @property
     def graph(self) -> Graph:
-        """What is left to embed."""
+        """The residual graph, to be embedded."""
         return self.split.graph
 
     def score(self, vectors: NDArray[Any]) -> Scores:
-        """One value a measure."""
+        """Return one score per measure."""
         found = score_links(vectors, self.split)
         return {"auc": [found.auc], "average_precision": [found.average_precision]}
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What a process is to do: fit the estimator and score it.
+    """The work of a process: fit the estimator and score it.
 
-    choose: a parameter and values of which the best is taken, in each split by its training labels; the first
-    one where they do not tell.
+    choose: a parameter and its candidate values; each split takes the best on its training labels, or the
+    first value if these are too few to decide.
     """
 
     estimator: Any
@@ -127,7 +127,7 @@ class Order:
     choose: tuple[str, Sequence[int]] | None = None
 
     def carry_out(self) -> dict[str, Any]:
-        """Scores, seconds, peak memory in bytes, and what was chosen."""
+        """Return scores, seconds, peak memory in bytes, and the chosen parameters."""
         _warm_up(self.estimator, self.task.graph)
         if self.choose is not None and isinstance(self.task, LabelTask):
             return _fit_each(self.estimator, self.task, *self.choose)
@@ -135,7 +135,7 @@ class Order:
         return {"scores": self.task.score(vectors), "seconds": seconds, "peak_bytes": peak, "chosen": {}}
 
     def write(self, stream: IO[bytes]) -> None:
-        """A line of JSON, then arrays as .npy, one after the other; node ids stay behind."""
+        """Write a line of JSON, then the arrays as .npy, one after the other; node ids are not sent."""
         task = self.task if isinstance(self.task, LabelTask) else self.task.split
         values = {f.name: getattr(part, f.name) for part in (task.graph, task) for f in fields(part)}
         for name in ("graph", "nodes", "n_merged"):
@@ -148,13 +148,13 @@ class Order:
             "arrays": list(arrays),
         }
         stream.write(json.dumps(head).encode() + b"\n")
-        pipe: Any = SimpleNamespace(write=stream.write)  # NumPy would look for its place in a real file
+        pipe: Any = SimpleNamespace(write=stream.write)  # NumPy would ask a real file for its position
         for array in arrays.values():
             np.lib.format.write_array(pipe, array, allow_pickle=False)
 
     @classmethod
     def read(cls, stream: IO[bytes]) -> Order:
-        """What `write` has written; nodes go by the numbers of their rows, tuples are lists."""
+        """Read what `write` wrote; node ids are row numbers, and tuples become lists."""
         head = json.loads(stream.readline())
         pipe: Any = SimpleNamespace(read=stream.read)
         values = head["values"]
@@ -168,9 +168,9 @@ class Order:
 
 
 def describe_estimator(estimator: Any, given: str = "estimator") -> tuple[str, str, dict[str, Any]]:
-    """Module, class and plain parameters: what makes the estimator anew. A ParameterError if they cannot.
+    """Return module, class and plain parameters, to create the estimator again; raise ParameterError if not.
 
-    given: what the error calls the estimator.
+    given: name of the estimator in error messages.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(given, estimator, "must be an estimator with get_params(), as in scikit-learn")
@@ -179,20 +179,20 @@ def describe_estimator(estimator: Any, given: str = "estimator") -> tuple[str, s
     with suppress(AttributeError, KeyError):
         found = attrgetter(name)(sys.modules[module])
     if module == "__main__" or found is not type(estimator):
-        remedy = "put it at the top level of a module (a .py file), not into the script or notebook that runs"
+        remedy = "define it at the top level of a module (a .py file), not in the running script or notebook"
         raise ParameterError(given, estimator, f"its class, {module}:{name}, cannot be imported: {remedy}")
     parameters = {}
     for parameter, value in estimator.get_params().items():
         try:
             parameters[parameter] = _plain(value)
         except TypeError:
-            remedy = "goes to another process as JSON: give None, numbers, strings, lists or dicts of them"
+            remedy = "is sent to another process as JSON: use None, numbers, strings, lists or dicts of them"
             raise ParameterError(f"{given}.{parameter}", value, remedy) from None
     return module, name, parameters
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, tuples as lists; a TypeError where something would be lost."""
+    """Convert a value for JSON, tuples to lists; raise TypeError if that would lose information."""
     if isinstance(value, np.bool_ | np.integer | np.floating):
         value = value.item()
     if isinstance(value, list | tuple):
@@ -205,7 +205,7 @@ def _plain(value: Any) -> Any:
 
 
 def _fit(estimator: Any, graph: Graph) -> tuple[NDArray[Any], float, int | None]:
-    """The vectors, seconds, and the most memory this process had meanwhile."""
+    """Fit; return the vectors, the seconds, and the peak memory of this process during the fit."""
     _forget_peak()
     start = time.perf_counter()
     vectors = np.asarray(estimator.fit(graph).embedding_)
@@ -213,7 +213,7 @@ def _fit(estimator: Any, graph: Graph) -> tuple[NDArray[Any], float, int | None]
 
 
 def _fit_each(estimator: Any, task: LabelTask, name: str, values: Sequence[int]) -> dict[str, Any]:
-    """As `carry_out`, a value of the parameter chosen in each split; the seconds are those of all fits."""
+    """As `carry_out`, but choose the value of the parameter in each split; seconds include all fits."""
     told, scores, seconds, peaks = [], [], 0.0, []
     for value in values:
         vectors, fitting, peak = _fit(estimator.set_params(**{name: value}), task.graph)
@@ -235,7 +235,7 @@ def _fit_each(estimator: Any, task: LabelTask, name: str, values: Sequence[int])
 
 
 def _warm_up(estimator: Any, graph: Graph) -> None:
-    """Fit a ring of the same kind, so that no compiling and no loading of compiled code is timed."""
+    """Fit a small ring of the same kind, so that compiling and loading compiled code are not timed."""
     n = 12
     ring = scipy.sparse.csr_array((np.full(n, 2.0), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
     ring = ring if graph.directed else ring + ring.T
@@ -246,13 +246,13 @@ def _warm_up(estimator: Any, graph: Graph) -> None:
 
 
 def _forget_peak() -> None:
-    """Count the peak from here on, where the system can."""
+    """Reset the peak memory of this process, if the system supports it."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def _peak_bytes() -> int | None:
-    """The most memory this process had; None where the system does not tell."""
+    """Return the peak memory of this process; None if the system does not report it."""
     with suppress(OSError, ValueError):
         status = Path("/proc/self/status").read_text().split()
         return int(status[status.index("VmHWM:") + 1]) * 1024
@@ -265,7 +265,7 @@ def _peak_bytes() -> int | None:
 
 
 def _end_with_parent() -> None:
-    """Standard input ends when the process that waits for us is gone."""
+    """Exit when standard input ends, which means that the parent process is gone."""
     while os.read(0, 1):
         pass
     os._exit(1)
@@ -274,7 +274,7 @@ def _end_with_parent() -> None:
 def serve() -> None:
     """Read an Order from standard input, carry it out, and write the answer as JSON to standard output."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no part of the answer
+    os.dup2(2, 1)  # output of libraries is not part of the answer
     found: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -285,9 +285,9 @@ def serve() -> None:
             found = order.carry_out()
         except KernelneError as error:
             found = {"error": str(error)}
-        except BaseException as error:  # any method may fail in any way: the others go on
+        except BaseException as error:  # a method may fail in any way; the others continue
             found = {"error": f"{type(error).__name__}: {error}".removesuffix(": ")}
     found["warnings"] = list(dict.fromkeys(str(warning.message) for warning in caught))
     json.dump(found, answer)
     answer.close()
-    os._exit(0)  # nothing is left to tidy up, and threads that wait for input would be in the way
+    os._exit(0)  # nothing to clean up, and threads that wait for input would block the exit

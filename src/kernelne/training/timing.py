@@ -1,4 +1,4 @@
-"""Time that a run will take, measured before it starts."""
+"""Time that a run needs, estimated beforehand."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kernelne.training.config import TrainingConfig
 
 
 def run_seconds(backend: Backend, graph: Graph, config: TrainingConfig, patience: float = 0.5) -> float:
-    """Seconds a run would take on this machine, from training for a moment on the graph itself."""
-    train(backend, Graph.from_edges([0], [1]), replace(config, walks_per_node=1))  # compiles, or loads
+    """Estimate the seconds of a run on this machine by training on the graph for `patience` seconds."""
+    # Compile, or load compiled code, before the time is measured.
+    train(backend, Graph.from_edges([0], [1]), replace(config, walks_per_node=1))
     marks: list[tuple[float, int]] = []
 
     def enough(done: int, total: int, loss: float) -> bool:

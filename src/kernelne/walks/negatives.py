@@ -1,4 +1,4 @@
-"""The distribution that negatives are drawn from, as an alias table."""
+"""The noise distribution, from which negatives are drawn, as an alias table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelne.walks.rng import LOW, below
 
 
 class AliasTable(NamedTuple):
-    """Draws a row in O(1): a random slot s, kept if 32 random bits are at most keep[s], else other[s]."""
+    """Draws a row in O(1): a random slot s if 32 random bits are at most keep[s], else other[s]."""
 
     keep: NDArray[np.uint32]
     other: NDArray[np.int32] | NDArray[np.int64]
@@ -20,10 +20,10 @@ class AliasTable(NamedTuple):
 
 @cached()
 def _fill_alias(share: Any, keep: Any, other: Any) -> None:
-    """Walker's construction: slots short of an even share are topped up by those above it.
+    """Walker's construction: slots with a share below 1 are filled up from those above 1.
 
-    Two scanning hands replace the usual stacks: `small` looks for the next short slot, and a slot that falls
-    short behind it while giving is served at once.
+    Two indices replace the usual stacks: `small` is the next slot below 1, `large` the next one above. If a
+    slot before `small` falls below 1 because others took from it, it is filled up at once.
     """
     n = share.size
     small, large = 0, 0
@@ -51,7 +51,7 @@ def _fill_alias(share: Any, keep: Any, other: Any) -> None:
 
 
 def alias_table(weights: NDArray[np.float64]) -> AliasTable:
-    """Alias table of the distribution proportional to `weights` (n,), at least one of them positive."""
+    """Build the alias table of the distribution proportional to `weights` (n,), one at least positive."""
     n = weights.size
     rows = np.arange(n, dtype=np.int32) if n < 2**31 else np.arange(n, dtype=np.int64)
     table = AliasTable(np.full(n, 2**32 - 1, np.uint32), rows)
@@ -61,6 +61,6 @@ def alias_table(weights: NDArray[np.float64]) -> AliasTable:
 
 @cached()
 def draw_alias(table: Any, bits: Any) -> Any:
-    """A row drawn with 64 random bits."""
+    """Draw a row with 64 random bits."""
     slot = below(bits, table.keep.size)
     return slot if np.uint32(bits & LOW) <= table.keep[slot] else np.int64(table.other[slot])

@@ -1,4 +1,4 @@
-"""What the kernels of a run are compiled for and launched with, found by trying on an H200."""
+"""Compile-time constants and launch parameters of the GPU kernels, tuned on an H200."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import n_sums
 from kernelne.training.config import TrainingConfig
 
-#: Walks between two looks at coefficients and progress, and ids of nodes they may take, at most.
+#: Maximum number of walks in a block, and of the node ids of these walks and their negatives.
 _LARGEST_BLOCK, _LARGEST_ROWS = 2**19, 2**24
-#: Nodes for every walk in flight, at least.
+#: Minimum number of nodes for each walk that is trained on at the same time.
 _NODES_PER_WALK = 25
-#: A training program's warps and registers a thread; programs that find room on a multiprocessor.
+#: Warps of a training program, registers per thread, and programs that fit on a multiprocessor.
 _WARPS, _REGISTERS, PROGRAMS_PER_SM = 2, 168, 6
-#: Columns of the tables that it works on at a time.
+#: Maximum number of columns of the tables that a program reads at a time.
 _WIDTH = 64
-#: Gradients in half precision are to stay below this, far from its limit of 65,504.
+#: Upper bound of gradients in half precision, far below its limit of 65,504.
 LARGEST_GRADIENT = 2.0**10
-#: A program's tile: positions of a walk; its contexts and negatives.
+#: Size of a program's tile: positions of a walk × contexts and negatives.
 _ROWS, _COLUMNS = 16, 32
 
 
 def largest_block(config: TrainingConfig, n_walks: int) -> int:
-    """Walks of a block at most."""
+    """Maximum number of walks in a block."""
     columns = config.walk_length + config.shared_negatives
     return int(min(max(min(_LARGEST_BLOCK, _LARGEST_ROWS // columns), 1), n_walks))
 
 
 def multiprocessors(device: Any) -> int:
-    """How many work in parallel; 1 where Triton's interpreter plays the GPU."""
+    """Number of multiprocessors of the GPU; 1 with Triton's interpreter."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
-    """The constants that a training kernel is compiled for, found by trying on an H200."""
+    """Compile-time constants and launch options of the training kernel, tuned on an H200."""
     one_tile = config.walk_length <= _ROWS and config.walk_length + config.shared_negatives <= _COLUMNS
     return {
         "DIM": config.dim,
@@ -63,19 +63,20 @@ def shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
 
 
 def walks_in_flight(n: int) -> int:
-    """Walks that may be trained on at a time: they do not see each other's steps.
+    """Maximum number of walks trained on at the same time, which do not see each other's steps.
 
-    They meet most often at hubs, whose share of all visits falls like 1/√n where degrees have heavy tails;
-    graphs of a few hundred nodes have few walks to spare at all.
+    Walks overlap most often at hubs, whose share of all visits falls like 1/√n if degrees have heavy tails;
+    graphs of a few hundred nodes allow only a few walks at a time.
     """
     return max(min(math.isqrt(n), n // _NODES_PER_WALK), 1)
 
 
 def unit(config: TrainingConfig) -> float:
-    """The power of two that gradients are counted in, so that they fit into half precision.
+    """Power of two by which gradients are divided, so that they fit into half precision.
 
-    At distance 0 every kernel is steepest. A row's pairs weigh no more than 2 · window · (1 + n_negative),
-    a negative's no more than those of all rows; targets and kernels differ by 2 at most, or not much more.
+    Every kernel is steepest at distance 0. The weights of a row's pairs sum to at most
+    2 · window · (1 + n_negative), those of a negative to at most the sum over all rows; targets and kernels
+    differ by at most about 2.
     """
     steepest = max(abs(float(KERNELS[name](np.float64(0.0), sigma)[1])) for name, sigma in config.kernels)
     pairs = 2 * min(config.window, config.walk_length)

@@ -1,4 +1,4 @@
-"""exp and log of `kernels` for Numba: float32 polynomials that LLVM vectorises; math.exp it cannot."""
+"""exp and log of `kernels` for Numba: float32 polynomials, which LLVM can vectorise, unlike math.exp."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BIAS, _SHIFT = np.int32(127), np.int32(23)
 
 
 def _reinterpret(source: Any, target: Any) -> Any:
-    """An intrinsic that reads the bits of one 32-bit type as another."""
+    """Return an intrinsic that reinterprets the bits of one 32-bit type as another."""
 
     @intrinsic
     def cast(typingctx: Any, value: Any) -> Any:

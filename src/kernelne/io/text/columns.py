@@ -1,0 +1,92 @@
+"""Columns of ids and weights from a text file of lines, chunk by chunk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kernelne.errors import FileFormatError
+from kernelne.io.text import lines as text_lines
+from kernelne.io.text import sniff, tokens
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How to read the lines of a file."""
+
+    separator: int
+    n_fields: int  # 0: any number
+    n_ids: int
+    weighted: bool
+    first_line: int  # those before it are not data
+    may_lack_last_id: bool = False
+
+    @property
+    def between(self) -> str:
+        return sniff.SEPARATORS.get(self.separator, repr(chr(self.separator)))
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    as_strings: bool,
+    line_error: Callable[[int, int, str], FileFormatError],
+    bad: NDArray[np.int64] | None = None,
+) -> tuple[list[Any], NDArray[np.float64] | None] | None:
+    """Id columns as `read_ids` returns them, and weights; None when an id is not an integer but must be.
+
+    `line_error` makes the error of a status of `tokens`, the number of a line and its text. Lines that are no
+    edges are left out and noted in `bad`, as `scan` says; without it they are an error.
+    """
+    bad = np.empty(0, np.int64) if bad is None else bad
+    bad[:] = 0
+    n_full = layout.n_ids - layout.may_lack_last_id
+    lines = text_lines.BUFFER // 2 + 1  # no data line is shorter than "1\n"
+    ids = np.empty((2, 0 if as_strings else lines), np.int64)
+    text = np.empty((2, text_lines.BUFFER if as_strings else 0), np.uint8)
+    ends = np.zeros((2, lines + 1 if as_strings else 0), np.int32)
+    weights = np.empty(lines if layout.weighted else 0)
+    pieces: list[list[Any]] = [[] for _ in range(layout.n_ids)]
+    weight_pieces = [np.empty(0)]
+    line = 0
+    for buffer, start, stop in text_lines.read_chunks(path):
+        text_lines.check_utf8(path, buffer, start, stop, line)
+        count, status, position, line = tokens.scan(
+            buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields, layout.n_ids,
+            n_full, layout.weighted, as_strings, (ids, weights, text, ends), bad,
+        )  # fmt: skip
+        if status == tokens.NOT_INTEGER:
+            return None
+        if status != tokens.OK:
+            raise line_error(status, line, text_lines.shown_at(buffer, position))
+        for k in range(layout.n_ids if count else 0):
+            if as_strings:
+                bounds = pa.py_buffer(ends[k, : count + 1].copy())
+                data = pa.py_buffer(text[k, : ends[k, count]].copy())
+                pieces[k].append(pa.Array.from_buffers(pa.string(), count, [None, bounds, data]))
+            else:
+                pieces[k].append(_compact(ids[k, :count]))
+        weight_pieces.append(weights[:count].copy() if layout.weighted else weights[:0])
+    columns = [_column(chunks) for chunks in pieces]
+    return columns, np.concatenate(weight_pieces) if layout.weighted else None
+
+
+def _compact(ids: NDArray[np.int64]) -> Any:
+    fits = ids.min() >= -(2**31) and ids.max() < 2**31
+    return pa.array(ids.astype(np.int32 if fits else np.int64))
+
+
+def _column(chunks: list[Any]) -> Any:
+    """The chunks as one column of the smallest type that holds them all."""
+    kinds = {chunk.type for chunk in chunks} or {pa.null()}
+    # A string array, so also one of all the different ids, holds at most 2 GiB.
+    if pa.string() in kinds and sum(chunk.nbytes for chunk in chunks) >= 2**31:
+        kinds.add(pa.large_string())
+    kind = pa.large_string() if pa.large_string() in kinds else pa.int64() if len(kinds) > 1 else kinds.pop()
+    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind)
