@@ -101,7 +101,7 @@ def test_options_say_how_to_read(kernelne, folder):
     result = kernelne("convert", "odd.data", "out.net", cwd=folder)
     assert_refused(result, folder, "odd.data", "unknown suffix", "--format")
     result = kernelne("convert", "g.gml", "out.net", "--separator", ",", cwd=folder)
-    assert_refused(result, folder, "--separator", "not GML")
+    assert_refused(result, folder, "--separator", "not to GML")
 
 
 def test_refusals(kernelne, folder, named):

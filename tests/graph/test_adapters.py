@@ -252,7 +252,7 @@ def test_networkx_attributes_that_may_be_weights():
     ("table", "options", "message"),
     [
         ({"a": [1]}, {}, "at least two columns"),
-        ({"a": [1], "b": [2]}, {"source": "a"}, "both columns"),
+        ({"a": [1], "b": [2]}, {"source": "a"}, "both column names"),
         ({"a": [1], "b": [2]}, {"source": "a", "target": "z"}, "'z' does not exist; columns: 'a', 'b'"),
         ({"a": [1], "b": [2]}, {"weight": "z"}, "'z' does not exist"),
         (
