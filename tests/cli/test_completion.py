@@ -9,13 +9,14 @@ import sys
 import pytest
 
 from cli.running import process
-from kernelne import estimators, load_dataset, split_links
+from kernelne import load_dataset, split_links
 from kernelne.cli import completion
 from kernelne.comparison import compare
 from kernelne.datasets import list_datasets
 from kernelne.embedding import neighbours
 from kernelne.evaluation import links
 from kernelne.model import combine_tables, kernels
+from kernelne.training.backend import backend_names
 from kernelne.view import layout  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -44,7 +45,7 @@ def test_the_names_are_those_of_the_library():
     assert completion.LAYOUTS == layout.LAYOUTS
     assert tuple(neighbours.METRICS) == completion.METRICS
     assert completion.VECTORS == combine_tables.VECTORS
-    assert completion.BACKENDS == estimators.BACKENDS
+    assert backend_names() == completion.BACKENDS
     assert tuple(links.OPERATORS) == completion.OPERATORS
     for name in completion.NON_EDGES:
         split_links(load_dataset("erdos_renyi:n=60,p=0.1").graph, non_edges=name)
