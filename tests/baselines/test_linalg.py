@@ -1,4 +1,4 @@
-"""The truncated singular value decomposition against the whole one."""
+"""The few largest eigenvalues and singular values against all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernelne.baselines._linalg import orthonormal, truncated_svd
+from kernelne.baselines._linalg import top_eigenpairs, truncated_svd
 
 
 def _matrix(rows, columns, seed=0, dtype=np.float64):
@@ -16,7 +16,7 @@ def _matrix(rows, columns, seed=0, dtype=np.float64):
 
 
 def _check(matrix, k, **options):
-    left, values, right = truncated_svd(matrix, k, 1, tolerance=1e-10, **options)
+    left, values, right = truncated_svd(matrix, k, 1, **options)
     dense = matrix.toarray().astype(np.float64)
     wanted = np.linalg.svd(dense, compute_uv=False)[: len(values)]
     np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-5 * wanted[0])
@@ -55,8 +55,33 @@ def test_few_directions():
         assert not truncated_svd(scipy.sparse.csr_array((250, 250)), 10, 0, symmetric=symmetric)[1].any()
 
 
-def test_basis():
-    X = np.random.default_rng(0).standard_normal((40, 5))
-    Q = orthonormal(X)
-    np.testing.assert_allclose(Q @ (Q.T @ X), X)
-    assert orthonormal(X[:, [0, 1, 1, 0]]).shape == (40, 2)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("k", [1, 20])
+def test_star(k, symmetric, dtype):
+    """Two singular values, the same; all others are zero."""
+    star = scipy.sparse.lil_array((2000, 2000), dtype=dtype)
+    star[0, 1:] = star[1:, 0] = 1
+    values = truncated_svd(star.tocsr(), k, 0, symmetric=symmetric)[1]
+    np.testing.assert_allclose(values, [np.sqrt(1999)] * min(k, 2), rtol=1e-4)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_zeros_stay(symmetric):
+    matrix = _matrix(300, 300, dtype=np.float32).toarray()
+    matrix = matrix @ matrix.T if symmetric else matrix
+    matrix[5], matrix[:, 5] = 0, 0
+    left, _, right = truncated_svd(matrix, 12, 0, symmetric=symmetric)
+    assert not left[5].any()
+    assert not right[5].any()
+
+
+@pytest.mark.parametrize("n", [20, 300])
+def test_eigenpairs(n):
+    matrix = _matrix(n, n, 2)
+    matrix = (matrix + matrix.T).toarray()
+    values, vectors = top_eigenpairs(matrix, 12, 0)
+    np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(matrix)[-12:], atol=1e-6)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-3)
+    assert len(top_eigenpairs(matrix, 2 * n, 0)[0]) == n
+    assert not len(top_eigenpairs(np.zeros((100, 100)), 3, 0)[0])

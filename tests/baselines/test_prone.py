@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from kernelne import Graph
 from kernelne.baselines import ProNE
 from kernelne.baselines.prone import edge_matrix, propagate
 
@@ -57,3 +58,13 @@ def test_columns_beyond_the_nodes_are_zero():
     found = ProNE(dim=9, random_state=0).fit_transform([(0, 1), (1, 2), (0, 2)])
     assert found[:, :3].any()
     assert not found[:, 3:].any()
+
+
+def test_few_directions():
+    """A star has two, and a node without edges none."""
+    star = Graph.from_edges([0] * 300, np.arange(1, 301), nodes=np.arange(302))
+    with pytest.warns(UserWarning, match="no edges"):
+        found = ProNE(dim=8, random_state=0).fit_transform(star)
+    assert not found[301].any()
+    assert not found[:, 2:].any()
+    np.testing.assert_allclose(found[1:301] @ found[1], np.ones(300), atol=1e-5)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.special import expit
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
@@ -20,7 +19,7 @@ from threadpoolctl import threadpool_info
 
 from kernelne import Embedding, InputError, KernelNE, Labels, ParameterError, classify_nodes, read_graph
 from kernelne.evaluation import classification
-from kernelne.evaluation.classification import ClassificationScores, fit_logistic
+from kernelne.evaluation.classification import ClassificationScores
 
 FOLDER = os.environ.get("KERNELNE_DATA")
 
@@ -84,61 +83,7 @@ def test_scores_are_liblinears_on_the_papers_graphs(name):
         _assert_scores_are_liblinears(vectors, truth, share, 3)
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e3])
-@pytest.mark.parametrize(("rows", "C"), [(400, 1.0), (400, 50.0), (40, 1.0)])
-def test_weights_are_liblinears(digits, rows, C, scale):
-    X, y = scale * digits[0][:rows].astype(float), digits[1][:rows] == 3
-    model = LogisticRegression(solver="liblinear", C=C, tol=1e-12, fit_intercept=False, max_iter=10_000)
-    wanted = model.fit(X, y).coef_[0]
-    np.testing.assert_allclose(fit_logistic(X, y, C), wanted, atol=1e-5 * np.abs(wanted).max())
-
-
-def _heavy_tailed(rng):
-    return rng.standard_cauchy((300, 10))
-
-
-def _of_all_sizes(rng):
-    return rng.normal(size=(300, 10)) * 10.0 ** np.arange(-5, 5)
-
-
-def _tiny(rng):
-    return rng.normal(size=(300, 10)) * 1e-10
-
-
-def _wide(rng):
-    return rng.normal(size=(20, 100)) * 5
-
-
-def _of_low_rank(rng):
-    return np.repeat(rng.normal(size=(200, 2)), 5, axis=1)
-
-
-@pytest.mark.parametrize("make", [_heavy_tailed, _of_all_sizes, _tiny, _wide, _of_low_rank])
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_the_gradient_is_zero_at_the_weights(make, C):
-    rng = np.random.default_rng(5)
-    X = make(rng)
-    y = X[:, 0] + np.median(np.abs(X[:, 0])) * rng.normal(size=len(X)) > 0
-    _assert_fitted(X, y, C)
-
-
-def _assert_fitted(X, y, C):
-    w = fit_logistic(X, y, C)
-    sign = np.where(y, 1.0, -1.0)
-    gradient = w - C * X.T @ (sign * expit(-sign * (X @ w)))
-    assert np.linalg.norm(gradient) < 1e-6 * np.linalg.norm(C * X.T @ sign / 2)
-
-
-def test_whole_newton_steps_would_run_away():
-    X = np.array([[7989.0, 1108.0], [-1394.0, -3.0], [63.0, -30.0], [5094.0, -376.0]])
-    _assert_fitted(X, np.array([False, True, True, False]), 1e3)
-
-
 def test_separable_and_huge_features_stay_finite():
-    X = np.array([[1e6], [-1e6], [2e6], [-2e6]])
-    w = fit_logistic(X, np.array([True, False, True, False]))
-    assert np.isfinite(w).all()
-    assert w[0] > 0
     apart = np.repeat([[1e20, 0.0], [0.0, 1e20]], 30, axis=0)
     assert classify_nodes(apart, np.repeat([0, 1], 30), n_repeats=3).micro_f1.min() == 1.0
 

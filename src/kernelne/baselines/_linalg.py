@@ -1,4 +1,8 @@
-"""The largest singular triplets of a matrix known only by its products, by block Krylov iteration."""
+"""The few largest eigenvalues or singular values of a matrix that is only multiplied with.
+
+SciPy's ARPACK finds them. The randomised SVD of scikit-learn takes no matrix known only by its products, and
+at the same time leaves errors ten times as large. `python benchmarks/libraries.py svd` compares them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-#: Additional columns, so that the last of the requested ones converge too.
-_SPARE = 10
-#: Number of blocks in the Krylov subspace.
-_DEPTH = 3
-_MOST_ROUNDS = 30
+#: How far from an eigenvector a vector may be left, as a share of its eigenvalue.
+_TOLERANCE = 1e-4
 
 
 class Operator(Protocol):
@@ -27,65 +29,64 @@ class Operator(Protocol):
     def __matmul__(self, X: Any, /) -> Any: ...
 
 
+def top_eigenpairs(matrix: Operator, k: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the largest eigenvalues (≤ k,) of a symmetric matrix (n, n) and their vectors (n, ≤ k)."""
+    if _is_small(matrix, k):
+        n = matrix.shape[0]
+        values, vectors = scipy.linalg.eigh(_whole(matrix), subset_by_index=(max(n - k, 0), n - 1))
+        return values, vectors
+    return _arpack(matrix, k, seed, "LA")
+
+
 def truncated_svd(
-    matrix: Operator, k: int, seed: int, *, symmetric: bool = False, tolerance: float = 1e-3
+    matrix: Operator, k: int, seed: int, *, symmetric: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the largest singular triplets of a matrix (n, m): left (n, k), values (k,), right (m, k).
 
-    k is reduced to about the rank if that is lower. A block of vectors, initially random, is multiplied by
-    A Aᵀ (by A, if `symmetric`) a few times; the best vectors in the span of these products are the next
-    block, until no value changes by more than `tolerance` times the largest (Musco & Musco, "Randomized Block
-    Krylov Methods for Stronger and Faster Approximate SVD", NeurIPS 2015).
+    k is cut to the rank. symmetric: the matrix is its own transpose, which saves half of the products.
     """
-    rows, columns = matrix.shape
-    k = min(k, rows, columns)
-    width = k + _SPARE
-    if width * _DEPTH >= min(rows, columns):
-        whole = np.asarray(matrix @ np.eye(columns, dtype=matrix.dtype))
-        U, s, Vt = scipy.linalg.svd(whole, full_matrices=False)
-        return U[:, :k], s[:k], Vt[:k].T
-    block = np.random.default_rng(seed).standard_normal((columns, width)).astype(matrix.dtype)
-    left = orthonormal(matrix @ block)
-    if not left.size:
-        return left, np.zeros(0, matrix.dtype), block[:, :0]
-    image = np.asarray(matrix.T @ left)  # Aᵀ · left; below likewise images = Aᵀ · basis
-    before = np.zeros(k, matrix.dtype)
-    for _ in range(_MOST_ROUNDS):
-        basis, images = _extend(matrix, left, image, symmetric)
-        # A ≈ Q (Qᵀ A): the triplets of the small matrix Qᵀ A are those of A within the subspace.
-        V, s, Wt = scipy.linalg.svd(images, full_matrices=False, overwrite_a=True)
-        left, image = basis @ Wt[:width].T, V[:, :width] * s[:width]
-        if len(s) < k or np.abs(s[:k] - before).max() <= tolerance * s[0]:
-            break
-        before = s[:k]
-    return left[:, :k], s[:k], V[:, :k]
+    if _is_small(matrix, k):
+        left, values, turn = scipy.linalg.svd(_whole(matrix), full_matrices=False)
+        return left[:, :k], values[:k], turn[:k].T
+    transposed = matrix.T
+    _, right = _arpack(matrix if symmetric else _Gram(matrix, transposed), k, seed, "LM")
+    image = np.asarray(matrix @ right)
+    _, values, turn = scipy.linalg.svd(image, full_matrices=False)
+    rounding = np.finfo(values.dtype).eps
+    kept = values > values.max(initial=0) * (100 * rounding if symmetric else np.sqrt(rounding))
+    # By products, so that where the matrix has a row or column of zeros the vectors have zeros.
+    left = image @ turn[kept].T / values[kept]
+    return left, values[kept], np.asarray(transposed @ left) / values[kept]
 
 
-def _extend(
-    matrix: Operator, block: NDArray[Any], image: NDArray[Any], symmetric: bool
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return an orthonormal basis Q of the Krylov subspace of `block`, whose image is `image`, and Aᵀ Q."""
-    basis, images = block, [image]
-    for _ in range(_DEPTH - 1):
-        image = images[-1] if symmetric else np.asarray(matrix @ images[-1])
-        size = float(np.linalg.norm(image))
-        # Twice, because a product almost within the span of the basis leaves mostly rounding errors first.
-        image = orthonormal(image - basis @ (basis.T @ image), size)
-        image = orthonormal(image - basis @ (basis.T @ image), 1.0)
-        if not image.size:
-            break
-        basis = np.hstack([basis, image])
-        images.append(np.asarray(matrix.T @ image))
-    return basis, np.hstack(images)
+def _is_small(matrix: Operator, k: int) -> bool:
+    return 3 * k >= min(matrix.shape)  # ARPACK's basis alone has 2k columns
 
 
-def orthonormal(X: Any, size: float | None = None) -> NDArray[Any]:
-    """Return an orthonormal basis (n, ≤ k) of the columns of X (n, k), without those that are only rounding.
+def _whole(matrix: Operator) -> NDArray[Any]:
+    return np.asarray(matrix @ np.eye(matrix.shape[1], dtype=matrix.dtype))
 
-    size: norm of the matrix from which X was computed; None: that of X.
-    """
-    X = np.asarray(X)
-    Q, R = scipy.linalg.qr(X, mode="economic")
-    floor = 10 * np.finfo(X.dtype).eps * (float(np.linalg.norm(X)) if size is None else size)
-    keep = np.abs(np.diagonal(R)) > floor
-    return np.asarray(Q if keep.all() else Q[:, keep])
+
+class _Gram:
+    """AᵀA as an operator."""
+
+    def __init__(self, matrix: Operator, transposed: Operator) -> None:
+        self.matrix, self.transposed = matrix, transposed
+        self.shape, self.dtype = (matrix.shape[1],) * 2, matrix.dtype
+
+    @property
+    def T(self) -> _Gram:  # noqa: N802
+        return self
+
+    def __matmul__(self, X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.transposed @ (self.matrix @ X))
+
+
+def _arpack(matrix: Operator, k: int, seed: int, which: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Eigenvalues (k,) and vectors (n, k) of a symmetric matrix; none of one that is all zeros."""
+    start = np.random.default_rng(seed).standard_normal(matrix.shape[0]).astype(matrix.dtype)
+    if not (matrix @ start).any():
+        return start[:0], start[:, None][:, :0]
+    operator = LinearOperator(matrix.shape, matvec=lambda x: matrix @ x, dtype=matrix.dtype)
+    values, vectors = eigsh(operator, k, which=which, v0=start, tol=_TOLERANCE)
+    return values, vectors

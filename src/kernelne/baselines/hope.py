@@ -72,19 +72,21 @@ class HOPE(Baseline):
             raise ParameterError("decay", self.decay, "must be below 1, or the sum over paths diverges")
 
     def memory_bytes(self, graph: Any) -> int:
-        # Bases of a few blocks, their products and decomposition, in float32; the matrix and its transpose.
-        return int(4 * graph.n_nodes * 24 * (self.dim // 2 + 10) + 20 * graph.neighbours.size)
+        # Vectors, their basis and products in float32; the matrix and its transpose.
+        return int(4 * graph.n_nodes * 12 * (self.dim // 2 + 10) + 20 * graph.neighbours.size)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         adjacency = graph.to_scipy()
         half = (self.dim + 1) // 2
-        largest = float(truncated_svd(adjacency, 1, seed)[1].max(initial=0))
+        symmetric = not graph.directed
+        largest = float(truncated_svd(adjacency, 1, seed, symmetric=symmetric)[1].max(initial=0))
         if largest == 0:
             return np.zeros((graph.n_nodes, self.dim), np.float32)
         matrix = adjacency * np.float32(self.decay / largest)
         terms = math.ceil(math.log(_NEGLIGIBLE) / math.log(self.decay))
         report(1, 2, math.nan)
-        left, values, right = truncated_svd(Katz(matrix, matrix.T.tocsr(), terms), half, seed)
+        katz = Katz(matrix, matrix if symmetric else matrix.T.tocsr(), terms)
+        left, values, right = truncated_svd(katz, half, seed, symmetric=symmetric)
         root = np.sqrt(values)
         report(2, 2, math.nan)
         sources, targets = pad_columns(left * root, half), pad_columns(right * root, half)

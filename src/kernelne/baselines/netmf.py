@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from kernelne._checks import check_count
 from kernelne._jit import cached
 from kernelne.baselines._base import Baseline, pad_columns
-from kernelne.baselines._linalg import truncated_svd
+from kernelne.baselines._linalg import top_eigenpairs, truncated_svd
 from kernelne.graph import Graph
 from kernelne.graph.ops import as_undirected
 from kernelne.progress import Progress, Report
@@ -24,8 +24,6 @@ from kernelne.progress import Progress, Report
 _BLOCK = 2**22
 #: Share of non-zero entries below which a block is stored as a sparse matrix; dense products are much faster.
 _SPARSE = 0.1
-#: See `Smoothing`.
-_POWER = 16
 
 
 class NetMF(Baseline):
@@ -85,8 +83,8 @@ class NetMF(Baseline):
 
     def memory_bytes(self, graph: Any) -> int:
         n = graph.n_nodes
-        # The matrix if no entry is zero; bases of the two factorisations; temporary blocks.
-        return int(4 * n * n + 4 * n * 24 * (max(self.dim, self.rank or 0) + 10) + 4 * 4 * _BLOCK)
+        # The matrix at worst, when no entry is zero; bases of the two factorisations; blocks in the making.
+        return int(4 * n * n + 4 * n * 12 * (max(self.dim, self.rank or 0) + 10) + 4 * 4 * _BLOCK)
 
     def _embed(self, graph: Graph, seed: int, report: Report) -> NDArray[np.float32]:
         adjacency = as_undirected(graph).to_scipy()
@@ -157,11 +155,8 @@ def _powers(spread: Spread, window: int) -> Iterator[NDArray[np.float32]]:
 def _spectrum(spread: Spread, model: NetMF, seed: int) -> Iterator[NDArray[np.float32]]:
     """As `_powers`, from the largest eigenvalues below 1; as in the paper, negative sums are set to zero."""
     n = len(spread.outer)
-    smooth = Smoothing(spread.normalised, spread.trivial, _POWER)
-    vectors, smoothed, _ = truncated_svd(smooth, model.rank or n, seed, symmetric=True)
-    # Negative eigenvalues have negative sums, too, and their eigenvectors may be inaccurate due to rounding.
-    vectors = vectors[:, smoothed > 0.5**_POWER]
-    values = np.einsum("ij,ij->j", vectors, spread.normalised @ vectors, dtype=np.float64)
+    shifted, vectors = top_eigenpairs(Shifted(spread.normalised, spread.trivial), model.rank or n, seed)
+    values = shifted.astype(np.float64) - 1
     sums = sum(values**r for r in range(1, model.window + 1))
     half = vectors * np.sqrt(np.maximum(sums, 0)).astype(np.float32)
     for start, stop in _ranges(n):
@@ -216,16 +211,15 @@ def _gather(rows, offsets):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class Smoothing:
-    """((1 + N)/2)^power without its eigenvalues 1, as an operator.
+class Shifted:
+    """1 + N without its eigenvalues 2, as an operator.
 
-    It has the eigenvectors of N, ordered by the eigenvalues of N. The power increases the ratios of the
-    eigenvalues, at the cost of a few sparse products, and so saves rounds of the factorisation.
+    Its other eigenvectors are N's, and none of its eigenvalues is below zero: those of N near zero, of which
+    there may be many and which are found to a share of themselves, would never be.
     """
 
     normalised: Any
     trivial: Any
-    power: int
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -236,14 +230,11 @@ class Smoothing:
         return self.normalised.dtype
 
     @property
-    def T(self) -> Smoothing:  # noqa: N802
+    def T(self) -> Shifted:  # noqa: N802
         return self
 
     def __matmul__(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
-        X = X - self.trivial @ (self.trivial.T @ X)
-        for _ in range(self.power):
-            X = np.float32(0.5) * (X + self.normalised @ X)
-        return X
+        return np.asarray(X + self.normalised @ X - 2 * (self.trivial @ (self.trivial.T @ X)))
 
 
 class Stacked:

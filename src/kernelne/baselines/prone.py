@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.special import ive
+from sklearn.utils.extmath import randomized_svd
 
 from kernelne.baselines._base import Baseline, pad_columns, unit_rows
-from kernelne.baselines._linalg import orthonormal
 from kernelne.graph import Graph
 from kernelne.progress import Progress, Report
 
@@ -107,15 +107,12 @@ def _stochastic(adjacency: Any) -> Any:
 
 
 def _factorise(matrix: Any, k: int, seed: int) -> NDArray[np.float32]:
-    """Left singular vectors times the roots of their values, (n, k), by the paper's randomised SVD."""
-    transposed = matrix.T.tocsr()
-    n = matrix.shape[0]
-    X = np.random.default_rng(seed).standard_normal((n, min(k + 10, n)), np.float32)
-    Q = orthonormal(matrix @ X)
-    for _ in range(_ROUNDS):
-        Q = orthonormal(matrix @ orthonormal(transposed @ Q))
-    _, values, axes = np.linalg.svd(transposed @ Q, full_matrices=False)
-    return unit_rows(Q @ (axes[:k].T * np.sqrt(values[:k])))
+    """Left vectors times the roots of their values, (n, k), by the randomised SVD the paper names."""
+    random = np.random.RandomState(np.random.MT19937(seed))
+    _, values, right = randomized_svd(matrix, k, n_iter=_ROUNDS, random_state=random)
+    kept = values > 100 * np.finfo(np.float32).eps * values.max(initial=0)
+    # Left vectors by a product, so that nodes without edges get zeros.
+    return unit_rows(matrix @ (right[kept].T / np.sqrt(values[kept])))
 
 
 def propagate(

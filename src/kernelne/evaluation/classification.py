@@ -11,21 +11,15 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_bytes, check_count, check_seed, check_vectors, encode_labels, ids_of
 from kernelne.errors import InputError, ParameterError
+from kernelne.evaluation.logistic import fit_classes, whiten
 from kernelne.io.labels import Labels, by_id
 
-_MAX_NEWTON_STEPS = 100
-_MAX_GRADIENT_STEPS = 100  # conjugate gradients within a Newton step
-#: How far margins may be off: root mean square, weighed as the loss weighs them; as a share of how far they
-#: were off at the start, where that is less than 1.
-_ENOUGH_FOR_RANKS = 1e-3
-_ENOUGH_FOR_WEIGHTS = 1e-7
-#: Singular values below this share of the largest are rounding.
-_RANK_TOLERANCE = 1e-12
+_ENOUGH_FOR_RANKS = 1e-3  # see `fit_classes`
 _CERTAIN = 1e30  # the margin of a label that every training node has; minus that if none has it
 
 
@@ -168,97 +162,10 @@ def shuffle(seed: int, repeat: int, n: int) -> NDArray[np.int64]:
     return np.random.default_rng([seed, repeat]).permutation(n)
 
 
-def fit_logistic(X: ArrayLike, y: ArrayLike, C: float = 1.0) -> NDArray[np.float64]:
-    """Weights w (d,) of least ‖w‖²/2 + C · Σ log(1 + exp(∓xᵢ·w)), as liblinear's; y (n,) true or false.
-
-    X (n, d) holds a column of ones if an intercept is wanted; it is penalised like the rest.
-    """
-    Z, penalty, back = _whiten(np.asarray(X, np.float64))
-    sign = np.where(np.asarray(y)[:, None], 1.0, -1.0)
-    return np.asarray(back @ _fit(Z, sign, penalty, C, _ENOUGH_FOR_WEIGHTS)[0])
-
-
 def _features(table: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Z and penalty of `_whiten` for vectors and a column of ones."""
-    wide, penalty, _ = _whiten(np.column_stack([table, np.ones(len(table))]))
+    """Z and penalty of `whiten` for vectors and a column of ones."""
+    wide, penalty, _ = whiten(np.column_stack([table, np.ones(len(table))]))
     return wide.astype(np.float32), penalty.astype(np.float32)
-
-
-def _whiten(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Z (n, r), penalty (r,) and back (d, r): Z = X · back has columns that are orthogonal and of size √n.
-
-    For weights w = back · u the margins are Z · u and ‖w‖² is Σ penalty · u². In u the problem is well
-    conditioned whatever the scales in X, and float32 is enough for the products.
-    """
-    _, singular, axes = np.linalg.svd(np.linalg.qr(X, mode="r"), full_matrices=False)
-    scale = singular / np.sqrt(len(X))
-    kept = scale > max(_RANK_TOLERANCE * scale.max(initial=0.0), 1e-15)  # less cannot move a margin
-    back = axes[kept].T / scale[kept]
-    return X @ back, scale[kept] ** -2, back
-
-
-def _fit(Z: NDArray[Any], sign: NDArray[Any], penalty: NDArray[Any], C: float, enough: float) -> NDArray[Any]:
-    """Weights (K, r) of K logistic regressions on Z (n, r) by Newton's method; sign (n, K) is ±1.
-
-    A step is halved if it ends beyond the lowest point of its line, where the loss rises at over half the
-    rate it fell at the start. Gradients tell this exactly in float32; sums of losses would be too coarse.
-    """
-    weights = np.zeros((sign.shape[1], Z.shape[1]), Z.dtype)
-    step, slope = weights, np.zeros(len(weights), Z.dtype)
-    first = slope
-    rounding = 64 * float(np.finfo(Z.dtype).eps)
-    for number in range(_MAX_NEWTON_STEPS):
-        wrong = 1.0 / (1.0 + np.exp(np.minimum(sign * (Z @ weights.T), 80.0)))
-        gradient = penalty * weights - C * ((sign * wrong).T @ Z)
-        curvature = C * wrong * (1.0 - wrong)
-        total = curvature.sum(axis=0)
-        diagonal = penalty + total[:, None]  # of the Hessian, nearly, and little is beside it
-        size = (gradient**2 / diagonal).sum(axis=1)
-        first = first if number else size
-        blur = (rounding * total) ** 2 / diagonal.min(
-            axis=1, initial=np.inf
-        )  # a size that may be rounding alone
-        goal = np.maximum(enough**2 * np.minimum(first, total), blur)
-        unfinished = size > goal
-        if not unfinished.any():
-            break
-        too_far = unfinished & ((gradient * step).sum(axis=1) < -0.5 * slope)
-        gradient[~unfinished | too_far] = 0.0
-        newton = _solve(Z, curvature, penalty, diagonal, gradient, goal / 4)
-        weights = weights + np.where(too_far[:, None], step / 2, -newton)
-        step = np.where(too_far[:, None], step / 2, newton)
-        slope = np.where(too_far, slope / 2, (gradient * newton).sum(axis=1))
-    return weights
-
-
-def _solve(
-    Z: NDArray[Any],
-    curvature: NDArray[Any],
-    penalty: NDArray[Any],
-    diagonal: NDArray[Any],
-    gradient: NDArray[Any],
-    enough: NDArray[Any],
-) -> NDArray[Any]:
-    """(diag(penalty) + Zᵀ·diag(curvature)·Z)⁻¹ · gradient for K classes, (K, r), by conjugate gradients.
-
-    To a tenth: Newton's next step corrects the rest. A Hessian is only ever multiplied by a vector, which
-    costs as little as a gradient, and for all classes it is two products.
-    """
-    least = np.finfo(Z.dtype).tiny  # where all is zero already, 0/0 shall be 0
-    solution, residual, direction = np.zeros_like(gradient), gradient, gradient / diagonal
-    size = (residual * direction).sum(axis=1)
-    goal = np.maximum(0.01 * size, enough)
-    for _ in range(_MAX_GRADIENT_STEPS):
-        image = penalty * direction + (curvature * (Z @ direction.T)).T @ Z
-        length = (size / np.maximum((direction * image).sum(axis=1), least))[:, None]
-        solution += length * direction
-        residual = residual - length * image
-        scaled = residual / diagonal
-        before, size = size, (residual * scaled).sum(axis=1)
-        if (size <= goal).all():
-            break
-        direction = scaled + (size / np.maximum(before, least))[:, None] * direction
-    return solution
 
 
 def _score_split(
@@ -272,7 +179,7 @@ def _score_split(
     margins = np.empty(rest.shape, np.float32)
     margins[:] = np.where(count > 0, _CERTAIN / place, -_CERTAIN * place)
     sign = np.where(train[:, learned], np.float32(1.0), np.float32(-1.0))
-    margins[:, learned] = Z[n_train:] @ _fit(Z[:n_train], sign, penalty, 1.0, _ENOUGH_FOR_RANKS).T
+    margins[:, learned] = Z[n_train:] @ fit_classes(Z[:n_train], sign, penalty, _ENOUGH_FOR_RANKS).T
     return _f1(rest, _top_k(margins, rest.sum(axis=1)))
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from kernelne._checks import check_vectors
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.link_splits import LinkSplit
+from kernelne.evaluation.logistic import fit_towards
 from kernelne.graph.ops import as_undirected, common_neighbours, loopless_degrees
 
-_MAX_NEWTON_STEPS = 50
-_TOLERANCE = 1e-4
 _BLOCK = 2**22  # numbers in a block of features: 32 MB
 
 #: What is computed of the vectors of the two ends, coordinate by coordinate.
@@ -76,7 +74,11 @@ def score_links(vectors: Any, split: LinkSplit, *, operator: str = "l2") -> Link
     table = check_vectors(vectors, split.graph)
     pairs = np.concatenate([split.train_edges, split.train_non_edges])
     sign = np.repeat([1.0, -1.0], [len(split.train_edges), len(split.train_non_edges)])
-    w = _fit_pairs(table, pairs, sign, operator)
+
+    def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        return ((X, sign[rows]) for X, rows in _blocks(table, pairs, operator))
+
+    w = fit_towards(blocks, np.zeros(table.shape[1] + 1))
     edges, non_edges = (
         np.concatenate([X @ w for X, _ in _blocks(table, test, operator)])
         for test in (split.test_edges, split.test_non_edges)
@@ -87,69 +89,16 @@ def score_links(vectors: Any, split: LinkSplit, *, operator: str = "l2") -> Link
 def _blocks(
     table: NDArray[Any], pairs: NDArray[np.int64], operator: str
 ) -> Iterator[tuple[NDArray[np.float64], slice]]:
-    """Features (rows, d + 1) of a block of pairs, the last column ones; and which pairs they are."""
+    """Features (rows, d + 1) of a block of pairs, the last column ones; and which pairs they are.
+
+    All at once they would be gigabytes for a million edges.
+    """
     size = max(1, _BLOCK // (table.shape[1] + 1))
     for start in range(0, len(pairs), size):
         part = pairs[start : start + size]
         X = np.ones((len(part), table.shape[1] + 1))
         X[:, :-1] = OPERATORS[operator](table[part[:, 0]], table[part[:, 1]])
         yield X, slice(start, start + size)
-
-
-def _fit_pairs(
-    table: NDArray[Any], pairs: NDArray[np.int64], sign: NDArray[np.float64], operator: str
-) -> NDArray[np.float64]:
-    """Weights (d + 1,) of the logistic regression, by Newton's method, its sums taken block by block.
-
-    All features at once (`fit_logistic`) would be gigabytes for a million edges.
-    """
-
-    def sums(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        loss, gradient, hessian = 0.5 * float(w @ w), w.copy(), np.eye(len(w))
-        for X, rows in _blocks(table, pairs, operator):
-            margin = sign[rows] * (X @ w)
-            wrong = expit(-margin)
-            loss += float(np.logaddexp(0.0, -margin).sum())
-            gradient -= X.T @ (sign[rows] * wrong)
-            X *= np.sqrt(wrong * (1.0 - wrong))[:, None]
-            hessian += X.T @ X
-        return loss, gradient, hessian
-
-    return _newton(sums, np.zeros(table.shape[1] + 1))
-
-
-def fit_towards(
-    X: NDArray[np.float64], y: NDArray[np.bool_], prior: NDArray[np.float64], firmness: float
-) -> NDArray[np.float64]:
-    """Weights (d,) of a logistic regression of y (n,) on X (n, d), penalised firmness/2 · ‖w − prior‖²."""
-    sign = np.where(y, 1.0, -1.0)
-
-    def sums(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        margin = sign * (X @ w)
-        wrong = expit(-margin)
-        loss = float(np.logaddexp(0.0, -margin).sum()) + 0.5 * firmness * float(np.square(w - prior).sum())
-        gradient = firmness * (w - prior) - X.T @ (sign * wrong)
-        hessian = (X * (wrong * (1.0 - wrong))[:, None]).T @ X + firmness * np.eye(len(w))
-        return loss, gradient, hessian
-
-    return _newton(sums, prior)
-
-
-def _newton(
-    sums: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64], NDArray[np.float64]]],
-    w: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The minimum of a convex function that tells its value, gradient and Hessian, sought from w."""
-    loss, gradient, hessian = sums(w)
-    enough = _TOLERANCE * float(np.linalg.norm(gradient))
-    for _ in range(_MAX_NEWTON_STEPS):
-        if np.linalg.norm(gradient) <= enough:
-            break
-        step = np.linalg.solve(hessian, gradient)
-        while (trial := sums(w - step))[0] > loss and np.abs(step).max() > 1e-9:
-            step = step / 2.0
-        w, (loss, gradient, hessian) = w - step, trial
-    return w
 
 
 def rank_scores(scores_edges: ArrayLike, scores_non_edges: ArrayLike) -> LinkScores:

@@ -18,7 +18,7 @@ from kernelne._checks import check_count, check_seed
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError, ParameterError, warn
 from kernelne.estimators import MKernelNE, estimator_of
-from kernelne.evaluation.links import fit_towards
+from kernelne.evaluation.logistic import fit_towards
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
 from kernelne.graph.pairs import draw_non_edges, hide_edges
@@ -243,7 +243,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             return
         X = np.concatenate([table for table, _ in folds])
         y = np.concatenate([edges for _, edges in folds])
-        self._weights = fit_towards(np.column_stack([X, np.ones(len(X))]), y, weights, _FIRMNESS)
+        whole = np.column_stack([X, np.ones(len(X))]), np.where(y, 1.0, -1.0)
+        self._weights = fit_towards(lambda: [whole], weights, _FIRMNESS)
         self._trees = HistGradientBoostingClassifier(
             max_iter=150,
             learning_rate=0.06,
