@@ -90,7 +90,7 @@ def test_what_is_missing_is_named(told, action, _, packages, extra):
 def test_the_docs_list_all_extras():
     page = (Path(__file__).parents[1] / "docs" / "install.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
-    assert rows.pop("all") == "all of these but `gpu`"
+    assert rows.pop("all") == "all of these except `gpu`"
     brought = {
         extra: ", ".join(re.match(r"[\w-]+", r)[0] for r in requirements)
         for extra, requirements in PROJECT["optional-dependencies"].items()

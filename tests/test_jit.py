@@ -64,7 +64,7 @@ def test_digests_cover_what_the_training_loop_is_made_of():
     __import__(module)
     before = _jit.source_digest(module)
     read = _jit.Path.read_bytes
-    for part in ("kernels", "rng", "sample", "noise", "functions", "simd", "barrier"):
+    for part in ("kernels", "rng", "sample", "negatives", "fast_math", "simd", "barrier"):
         _jit.source_digest.cache_clear()
 
         def altered(path, part=part):

@@ -223,7 +223,7 @@ def test_graphs_that_cannot_be_split():
 def test_the_ends_of_one_edge_cannot_be_paired_anew():
     ring = Graph.from_edges(np.arange(10), (np.arange(10) + 1) % 10)
     with pytest.raises(
-        InputError, match=r"no 1 non-edges .* too small or too dense; use non_edges=\"uniform"
+        InputError, match=r"cannot sample 1 non-edges .* too small or too dense; use non_edges=\"uniform"
     ):
         split_links(ring, test_share=0.1, non_edges="degree")
 
