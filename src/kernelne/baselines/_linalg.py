@@ -1,7 +1,7 @@
 """The few largest eigenvalues or singular values of a matrix that is only multiplied with.
 
-SciPy's ARPACK finds them. The randomised SVD of scikit-learn takes no matrix known only by its products, and
-at the same time leaves errors ten times as large. `python benchmarks/libraries.py svd` compares them.
+They are computed by SciPy's ARPACK. scikit-learn's randomised SVD does not accept a matrix that is known only
+by its products, and has errors ten times as large after the same time.
 """
 
 from __future__ import annotations

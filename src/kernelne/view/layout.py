@@ -108,7 +108,12 @@ def _tsne(
 
 
 class _Reader(io.TextIOBase):
-    """Takes what scikit-learn prints on its way, the only sign it gives, and reports the iterations."""
+    """Report the iterations of scikit-learn's t-SNE, which has no callback, from the lines that it prints.
+
+    openTSNE has callbacks, but is no replacement: on two cores it took 1.03 times as long for the digits graph
+    (1,797 nodes) and 1.5 to 1.8 times for 5,000 nodes of DBLP, with a trustworthiness of 0.999 and 0.871 to
+    0.876 where scikit-learn's is 0.999 and 0.877.
+    """
 
     def __init__(self, report: Any) -> None:
         self.report = report

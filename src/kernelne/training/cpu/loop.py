@@ -269,7 +269,7 @@ def prefetch_walk(b: Any, tables: Any, s: Any) -> None:
         prefetch_row(tables.context, s.noise[b, r])
 
 
-@compiled
+@njit(inline="always")  # in Numba, not in LLVM: as a function of its own it would be compiled twice
 def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,
