@@ -110,7 +110,7 @@ def _tsne(
 class _Reader(io.TextIOBase):
     """Report the iterations of scikit-learn's t-SNE, which has no callback, from the lines that it prints.
 
-    openTSNE has callbacks, but is no replacement: on two cores it took 1.03 times as long for the digits graph
+    openTSNE has callbacks, but does no better: on two cores it took 1.03 times as long for the digits graph
     (1,797 nodes) and 1.5 to 1.8 times for 5,000 nodes of DBLP, with a trustworthiness of 0.999 and 0.871 to
     0.876 where scikit-learn's is 0.999 and 0.877.
     """
