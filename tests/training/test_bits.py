@@ -31,7 +31,7 @@ METHODS = {
 }
 DIMS = (37, 40, 128)
 #: Where numbers are not integers, and loops are compiled with fast arithmetic.
-ENTRIES = (loop.train_part, _skipgram.train_walks, verse.train_similar, line.train_edges)
+ENTRIES = (loop.train_part, _skipgram.train_inner_products, verse.train_similar, line.train_edges)
 
 
 def _digest(name, dim, graph):

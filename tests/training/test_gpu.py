@@ -196,6 +196,16 @@ def test_light_rows_keep_their_weights_beside_heavy_ones():
     np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=0, atol=2.0)
 
 
+def test_shares_that_rounding_makes_negative_are_none(monkeypatch):
+    """A GPU adds up in parallel: a cumulative sum may come out lower than the one before it."""
+    cumsum = torch.cumsum
+    monkeypatch.setattr(torch, "cumsum", lambda values, dim: cumsum(values, dim) - 1e-9 * (values < 1e-9))
+    graph = Graph.from_edges([0, 0, 0], [1, 2, 3], weights=[1e-12, 1.0, 1.0], directed=True)
+    found = gpu.to_device(graph, HOST).thresholds.numpy().view(np.uint32)
+    assert found[0] == 0  # not the bits of a negative number, with which node 1 would be every step
+    assert found[1] == pytest.approx(2**31, rel=1e-6)
+
+
 # ------------------------------------------------------------------------------------------------ noise
 
 

@@ -136,7 +136,7 @@ def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, table
 
 
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
-def train_walks(
+def train_inner_products(
     first: Any, last: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any
 ) -> Any:
     """Train on walks first … last − 1; returns pairs, their loss, and the number of exploded rows."""
@@ -178,7 +178,7 @@ class InnerProductLoss:
         clusters = self.clusters or Clusters(run.tables.center[:0], 1.0)
 
         def work(part: int, low: int, high: int) -> tuple[int, float, int]:
-            done: tuple[int, float, int] = train_walks(
+            done: tuple[int, float, int] = train_inner_products(
                 low, high, walking, self.kind, clusters, run.tables, run.scratch[part]
             )
             return done
