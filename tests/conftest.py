@@ -40,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["TRITON_INTERPRET"] = "1"  # read once, when triton is imported
 
 
+#: Files that take longest: they come first, so that no process is left with one of them at the end.
+_LONG = {"test_gpu.py", "test_other_cpus.py", "test_packaging.py", "test_predictor.py", "test_layout.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in _LONG)
+
+
 class GradientCheck(Protocol):
     def __call__(
         self,
