@@ -13,7 +13,7 @@ else
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
 endif
 
-.PHONY: demo docs test test-gpu check bench paper paper-quick clean
+.PHONY: demo docs test test-package test-gpu check bench paper paper-quick clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kernelne needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -39,9 +39,16 @@ $(TORCH): $(STAMP)
 	    || { echo "no torch for the CPU: the tests of the GPU's kernels will be skipped" >&2; exit 0; } \
 	    && touch $@
 
-# As many processes as cores; PYTEST_ARGS="-n 0 -x tests/graph" runs some of them in this one.
+# One process more than cores, as some tests wait for other programs; PYTEST_ARGS="-n 0 -x tests/graph" runs some
+# of them in one process.
+PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
 test: $(STAMP) $(TORCH)
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder \
+	    --ignore tests/test_packaging.py $(PYTEST_ARGS)
+
+# What is published: builds both distributions and installs one in an environment of its own.
+test-package: $(STAMP)
+	$(BIN)/python -m pytest tests/test_packaging.py
 
 # On a machine with a card, by any Python that has pytest, NumPy, SciPy, torch and Triton.
 test-gpu:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -40,8 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["TRITON_INTERPRET"] = "1"  # read once, when triton is imported
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """If several processes run the tests, compile the training loop for all of them: it takes longest."""
+    if session.config.getoption("numprocesses", None) and session.config.getoption("markexpr") != "gpu":
+        code = "import kernelne; kernelne.KernelNE(dim=4, walks_per_node=1).fit([(0, 1)])"
+        compiling = subprocess.Popen([sys.executable, "-c", code])
+        session.config.add_cleanup(lambda: [compiling.wait()])
+
+
 #: Files that take longest: they come first, so that no process is left with one of them at the end.
-_LONG = {"test_gpu.py", "test_other_cpus.py", "test_packaging.py", "test_predictor.py", "test_layout.py"}
+_LONG = {"test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_compare.py", "test_examples.py"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,12 +27,10 @@ def bare_graph(matrix: Any) -> SimpleNamespace:
     rows = scipy.sparse.csr_array(matrix)
     rows.sum_duplicates()
     weights = None if (rows.data == 1).all() else rows.data.astype(np.float32)
-    return SimpleNamespace(
-        offsets=rows.indptr.astype(np.int64),
-        neighbours=rows.indices.astype(np.int32),
-        weights=weights,
-        n_nodes=rows.shape[0],
-    )
+    offsets, neighbours = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+    for array in (offsets, neighbours):
+        array.setflags(write=False)  # as a Graph's: for others the CPU's loop would be compiled again
+    return SimpleNamespace(offsets=offsets, neighbours=neighbours, weights=weights, n_nodes=rows.shape[0])
 
 
 def runner(graph: Any, settings: TrainingConfig, device: Any) -> gpu.Runner:

@@ -438,7 +438,7 @@ def test_a_run_learns_and_reports(two_cliques, few_blocks):
 def test_a_run_in_parts_is_one_run(two_cliques, few_blocks, monkeypatch, stop_at):
     """Ended between blocks, its tables brought to the host and back, as by a file."""
     monkeypatch.setattr(gpu, "_LOOKED_AT_TOGETHER", 1)
-    settings = config(kernels=MIXTURE[:2], learn_coefficients=True, walks_per_node=8, walk_length=4)
+    settings = config(kernels=MIXTURE[:2], learn_coefficients=True, walks_per_node=4, walk_length=3)
     whole = train(two_cliques, settings, device=HOST)
     prepared = gpu.prepare(two_cliques, settings, HOST)
     state = gpu.fetch(gpu.run(prepared, gpu.start(prepared), None, lambda done, *_: done >= stop_at))
