@@ -185,6 +185,8 @@ class KernelNE(_WalkEmbedder):
     walks_per_node: number of walks started at each node.
     walk_length: number of nodes in each walk.
     window: maximum distance, in steps of a walk, between a node and its contexts.
+    window_decay: weight of a pair relative to that of a pair one step closer, at most 1; 1 weights all pairs
+        of the window equally.
     n_negative: number of negatives for each pair of a node and a context.
     p, q: node2vec's return and in-out parameters; with 1, 1 steps depend on the edge weights alone.
     learning_rate, min_learning_rate: learning rate at the start and at the end; it decreases linearly.
@@ -229,6 +231,7 @@ class KernelNE(_WalkEmbedder):
         walks_per_node: int = 80,
         walk_length: int = 10,
         window: int = 10,
+        window_decay: float = 1.0,
         n_negative: int = 5,
         p: float = 1.0,
         q: float = 1.0,
@@ -250,6 +253,7 @@ class KernelNE(_WalkEmbedder):
         self.walks_per_node = walks_per_node
         self.walk_length = walk_length
         self.window = window
+        self.window_decay = window_decay
         self.n_negative = n_negative
         self.p = p
         self.q = q
@@ -311,10 +315,11 @@ class MKernelNE(_WalkEmbedder):
         walks_per_node: int | None = None,
         walk_length: int | None = None,
         window: int = 10,
+        window_decay: float | None = None,
         n_negative: int = 5,
         p: float = 1.0,
         q: float = 1.0,
-        learning_rate: float = 0.025,
+        learning_rate: float | None = None,
         min_learning_rate: float = 1e-4,
         l2: float | None = None,
         shared_negatives: int = 14,
@@ -333,6 +338,7 @@ class MKernelNE(_WalkEmbedder):
         self.walks_per_node = walks_per_node
         self.walk_length = walk_length
         self.window = window
+        self.window_decay = window_decay
         self.n_negative = n_negative
         self.p = p
         self.q = q

@@ -66,9 +66,9 @@ def test_gradients_vanish_for_rows_no_pair_touches():
 
 
 def _paper_pairs(walk, window):
-    """Every (center, context) pair of a walk, as the paper's loop visits them."""
+    """Every (center, context, distance) of a walk, as the paper's loop visits them."""
     return [
-        (walk[i], walk[j])
+        (walk[i], walk[j], abs(i - j))
         for i in range(len(walk))
         for j in range(len(walk))
         if i != j and -window <= j - i <= window
@@ -80,27 +80,29 @@ def _paper_pairs(walk, window):
     noise=st.lists(st.integers(0, 5), min_size=1, max_size=5),
     window=st.integers(1, 10),
     n_negative=st.integers(1, 7),
+    decay=st.sampled_from([1.0, 0.5, 0.3]),
 )
 @settings(deadline=None, max_examples=200)
-def test_pairs_and_their_weights_match_brute_force(walk, noise, window, n_negative):
-    pairs = walk_pairs(walk, noise, window=window, n_negative=n_negative)
+def test_pairs_and_their_weights_match_brute_force(walk, noise, window, n_negative, decay):
+    pairs = walk_pairs(walk, noise, window=window, n_negative=n_negative, window_decay=decay)
     positive, negative = {}, {}
     center_decay, context_decay = np.zeros(6), np.zeros(6)
     visited = _paper_pairs(walk, window)
-    for v, u in visited:
-        positive[v, u] = positive.get((v, u), 0.0) + 1
-        center_decay[v] += 1
-        context_decay[u] += 1
+    for v, u, gap in visited:
+        weight = decay ** (gap - 1)
+        positive[v, u] = positive.get((v, u), 0.0) + weight
+        center_decay[v] += weight
+        context_decay[u] += weight
         for r in noise:  # n_negative draws from the noise of the walk, in expectation
-            negative[v, r] = negative.get((v, r), 0.0) + n_negative / len(noise)
-            context_decay[r] += n_negative / len(noise)
+            negative[v, r] = negative.get((v, r), 0.0) + weight * n_negative / len(noise)
+            context_decay[r] += weight * n_negative / len(noise)
     found = {0.0: {}, 1.0: {}}
     for v, u, target, weight in zip(pairs.centers, pairs.contexts, pairs.targets, pairs.weights, strict=True):
         if weight:
             found[target][v, u] = found[target].get((v, u), 0.0) + weight
-    assert found[1.0] == positive
+    assert found[1.0] == pytest.approx(positive)
     assert found[0.0] == pytest.approx(negative)
-    assert pairs.n_pairs == len(visited)
+    assert pairs.n_pairs == pytest.approx(sum(decay ** (gap - 1) for *_, gap in visited))
     np.testing.assert_allclose(np.bincount(pairs.center_rows, pairs.center_decays, 6), center_decay)
     np.testing.assert_allclose(np.bincount(pairs.context_rows, pairs.context_decays, 6), context_decay)
 
@@ -119,7 +121,7 @@ def test_expected_loss_is_the_papers_pair_by_pair(m, walk, window):
         return sum(c[i] * KERNELS[name](D, sigma)[0] for i, (name, sigma) in enumerate(kernels))
 
     paper = 0.0
-    for v, u in _paper_pairs(walk, window):
+    for v, u, _ in _paper_pairs(walk, window):
         paper += (1 - k(u, v)) ** 2 + coef_l2 / 2 * (c @ c)
         paper += l2 / 2 * (center[v] @ center[v] + context[u] @ context[u])
         for r in range(4):

@@ -53,6 +53,7 @@ def main() -> None:
     for name, changes, n in (
         ("one kernel", {}, 1000),
         ("mixture", {"kernels": three, "learn_coefficients": True}, 1000),
+        ("soft window", {"window_decay": 0.5}, 1000),
         ("long walks, huge tables", {"walk_length": 40, "shared_negatives": 40}, 2**25),
     ):
         settings = config(**({"dim": 128, "shared_negatives": 14} | changes))

@@ -50,6 +50,7 @@ class Problem:
     n_walks: int = 1000
     seed: int = 1
     bias: tuple[float, float] = (1.0, 1.0)
+    window_decay: float = 1.0
 
     def __post_init__(self) -> None:
         self.plan = WalkPlan(np.uint64(self.seed), self.length, 1.0 / self.bias[0], 1.0 / self.bias[1])
@@ -75,6 +76,7 @@ class Problem:
             "coefficients",
             "length",
             "window",
+            "window_decay",
             "n_shared",
             "n_negative",
             "l2",
@@ -94,7 +96,13 @@ class Problem:
         sample_walks(self.walk_graph, self.plan, walk, nodes, lengths)
         key = np.uint64(stream_key(self.plan.seed, NOISE, walk))
         noise = [draw_alias(self.noise, np.uint64(draw(key, r))) for r in range(self.n_shared)]
-        return walk_pairs(nodes[0, : lengths[0]], noise, window=self.window, n_negative=self.n_negative)
+        return walk_pairs(
+            nodes[0, : lengths[0]],
+            noise,
+            window=self.window,
+            n_negative=self.n_negative,
+            window_decay=self.window_decay,
+        )
 
     def rate(self, walk: int) -> float:
         return self.rates[0] + (self.rates[1] - self.rates[0]) * walk / self.n_walks
@@ -120,6 +128,7 @@ class Problem:
         )  # fmt: skip
         step = Step(
             self.window,
+            self.window_decay,
             self.n_negative,
             self.n_shared,
             np.float32(self.l2),

@@ -298,6 +298,7 @@ def test_a_walk_is_one_step_of_the_oracle(random_graph, kernel, dim):
         {"kernels": MIXTURE[2:] + MIXTURE[2:], "learn_coefficients": True, "p": 0.5},
         {"kernels": MIXTURE[1:2], "learn_coefficients": True, "n_negative": 1},
         {"window": 3, "l2": 0.3},
+        {"window": 4, "window_decay": 0.5, "l2": 0.3, "kernels": MIXTURE, "learn_coefficients": True},
         {"window": 2**31 - 1, "l2": 0.3},
         {"window": 1, "shared_negatives": 1},
         {"walk_length": 2, "l2": 0.0},
@@ -312,9 +313,11 @@ def test_mixtures_and_windows(random_graph, changes):
 
 @pytest.mark.parametrize("shared_negatives", [1, 14, 40])
 @pytest.mark.parametrize(("walk_length", "window"), [(10, 10), (17, 4), (40, 12), (40, 60)])
-def test_a_walk_of_several_tiles(random_graph, walk_length, window, shared_negatives):
+@pytest.mark.parametrize("window_decay", [1.0, 0.9])
+def test_a_walk_of_several_tiles(random_graph, walk_length, window, window_decay, shared_negatives):
     graph = random_graph(1, 90, directed=False, weighted=False, density=0.05)
     shape = {"walk_length": walk_length, "window": window, "shared_negatives": shared_negatives}
+    shape["window_decay"] = window_decay
     shape["n_negative"] = 1 if shared_negatives == 1 else 5  # all on one negative: too steep
     trainer = _trainer(graph, **shape, kernels=MIXTURE, learn_coefficients=True, dim=20, **SLOW)
     assert_trains_as_the_oracle(trainer, IN_TURN)

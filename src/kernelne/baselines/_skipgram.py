@@ -141,7 +141,7 @@ def train_inner_products(
 ) -> Any:
     """Train on walks first … last − 1; returns pairs, their loss, and the number of exploded rows."""
     step = walking.step
-    length_known, n_pairs, n_bad, all_pairs, all_loss = 0, 0, 0, 0, 0.0
+    length_known, n_pairs, n_bad, all_pairs, all_loss = 0, 0.0, 0, 0.0, 0.0
     for start in range(first, last, BATCH):
         size = min(BATCH, last - start)
         sample_batch(start, size, walking.graph, walking.plan, walking.noise, s)
@@ -177,8 +177,8 @@ class InnerProductLoss:
         walking = Walking(run.graph, run.plan, run.noise, run.step)
         clusters = self.clusters or Clusters(run.tables.center[:0], 1.0)
 
-        def work(part: int, low: int, high: int) -> tuple[int, float, int]:
-            done: tuple[int, float, int] = train_inner_products(
+        def work(part: int, low: int, high: int) -> tuple[float, float, int]:
+            done: tuple[float, float, int] = train_inner_products(
                 low, high, walking, self.kind, clusters, run.tables, run.scratch[part]
             )
             return done

@@ -162,6 +162,12 @@ MODEL: Options = {
     "window": _walks(
         int | None, "--window", help="Largest number of steps between a node and its contexts.", default=10
     ),
+    "window_decay": _walks(
+        float | None,
+        "--window-decay",
+        help="Weight of a pair relative to that of a pair one step closer; 1 weights all equally.",
+        default=1.0,
+    ),
     "p": _walks(
         float | None,
         "-p",

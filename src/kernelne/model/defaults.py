@@ -15,7 +15,7 @@ _GAUSSIANS = (("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0))
 
 PLAIN: dict[str, Any] = {
     "kernels": _GAUSSIANS, "coef_l2": 0.02, "coef_spread": 1.5, "walks_per_node": 80, "walk_length": 10,
-    "l2": 0.01, "vectors": "center", "norm": None,
+    "window_decay": 1.0, "learning_rate": 0.025, "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
 #: Weight decay for the weakest and for the strongest signal of the pilot run.

@@ -3,15 +3,15 @@
 Center v, context u, D = ‖context[u] − center[v]‖², k(D) = Σ cᵢ kᵢ(D). A walk w₁…w_l with shared negatives N
 is one mini-batch of weighted pairs (center, context), target t, weight ω:
 
-    (w_i, w_j), t = 1, ω = 1                        for 0 < |i − j| ≤ window
+    (w_i, w_j), t = 1, ω = α^(|i − j| − 1)              for 0 < |i − j| ≤ window
     (w_i, r),   t = 0, ω = n_negative · pairs_i / |N|   for r in N
 
     loss = Σ ω (t − k)² + λ/2 Σ_i pairs_i (‖center[w_i]‖² + ‖context[w_i]‖²)
                         + λ/2 Σ_r (n_negative · pairs / |N|) ‖context[r]‖² + β/2 · pairs · ‖c‖²
 
-where pairs_i is the number of contexts of position i and pairs = Σ pairs_i: λ is applied to a row once for
-each pair that contains it, β once per (center, context) pair. A training step subtracts the learning rate
-times the gradient.
+where pairs_i is the weight of all contexts of position i and pairs = Σ pairs_i. In the paper α = 1, and these
+are the numbers of pairs: λ is applied to a row once for each pair that contains it, β once per (center,
+context) pair. A training step subtracts the learning rate times the gradient.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WalkPairs(NamedTuple):
     center_decays: Floats
     context_rows: Rows
     context_decays: Floats
-    n_pairs: int
+    n_pairs: float  # the sum of their weights
 
 
 class Gradients(NamedTuple):
@@ -51,23 +51,29 @@ class Gradients(NamedTuple):
 
 
 def walk_pairs(
-    walk: Sequence[int] | Rows, noise: Sequence[int] | Rows, *, window: int, n_negative: int
+    walk: Sequence[int] | Rows,
+    noise: Sequence[int] | Rows,
+    *,
+    window: int,
+    n_negative: int,
+    window_decay: float = 1.0,
 ) -> WalkPairs:
-    """Return the weighted pairs of a walk and its shared negatives `noise`."""
+    """Return the weighted pairs of a walk and its shared negatives `noise`; α = `window_decay`."""
     w, r = np.asarray(walk, np.int64), np.asarray(noise, np.int64)
     gap = np.abs(np.arange(w.size)[:, None] - np.arange(w.size))
     i, j = np.nonzero((gap > 0) & (gap <= window))
-    pairs = np.bincount(i, minlength=w.size)
+    near = window_decay ** (gap[i, j] - 1.0)
+    pairs = np.bincount(i, near, minlength=w.size)
     return WalkPairs(
         centers=np.concatenate([w[i], np.repeat(w, r.size)]),
         contexts=np.concatenate([w[j], np.tile(r, w.size)]),
         targets=np.concatenate([np.ones(i.size), np.zeros(w.size * r.size)]),
-        weights=np.concatenate([np.ones(i.size), np.repeat(n_negative * pairs / r.size, r.size)]),
+        weights=np.concatenate([near, np.repeat(n_negative * pairs / r.size, r.size)]),
         center_rows=w,
-        center_decays=pairs.astype(float),
+        center_decays=pairs,
         context_rows=np.concatenate([w, r]),
-        context_decays=np.concatenate([pairs, np.full(r.size, n_negative * i.size / r.size)]),
-        n_pairs=i.size,
+        context_decays=np.concatenate([pairs, np.full(r.size, n_negative * pairs.sum() / r.size)]),
+        n_pairs=float(pairs.sum()),
     )
 
 

@@ -12,7 +12,7 @@ _MOST_THREADS = 1024
 
 #: Parameters that are numbers: True if they must be positive, False if they may be zero.
 _NUMBERS = {
-    "p": True, "q": True, "learning_rate": True,
+    "p": True, "q": True, "learning_rate": True, "window_decay": True,
     "min_learning_rate": False, "l2": False, "coef_l2": False, "coef_spread": False,
 }  # fmt: skip
 
@@ -27,6 +27,7 @@ class TrainingConfig:
     walks_per_node: int
     walk_length: int
     window: int
+    window_decay: float = 1.0
     n_negative: int
     shared_negatives: int
     p: float
@@ -60,6 +61,8 @@ class TrainingConfig:
         for name in ("p", "q"):
             if not 1e-6 <= getattr(self, name) <= 1e6:
                 raise ParameterError(name, getattr(self, name), "must lie between 1e-6 and 1e6")
+        if self.window_decay > 1:
+            raise ParameterError("window_decay", self.window_decay, "must be at most 1")
         if self.min_learning_rate > self.learning_rate:
             raise ParameterError(
                 "min_learning_rate",

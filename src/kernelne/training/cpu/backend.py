@@ -91,6 +91,7 @@ class WalkRun:
         self.plan = walk_plan(config)
         self.step = Step(
             window=config.window,
+            window_decay=config.window_decay,
             n_negative=config.n_negative,
             n_shared=config.shared_negatives,
             l2=np.float32(config.l2),

@@ -42,6 +42,7 @@ class Step(NamedTuple):
     """The settings that the loop needs."""
 
     window: int
+    window_decay: float
     n_negative: int
     n_shared: int
     l2: np.float32
@@ -98,20 +99,21 @@ for _kind, _function in enumerate(KERNELS.values()):
 
 @compiled
 def weigh_pairs(length: Any, step: Any, s: Any) -> Any:
-    """Fill in weights, targets and pair counts for walks of this length; returns the number of pairs."""
+    """Fill in weights and targets for walks of this length; returns the total weight of their pairs."""
     columns = s.D.shape[1]
     s.D[:] = 0.0  # values of a longer walk would be read as distances
     s.weights[:] = 0.0
     s.targets[:] = 0.0
-    s.pairs[:] = 0
+    s.pairs[:] = 0.0
     s.center_decay[:] = 0.0
     s.context_decay[:] = 0.0
     for i in range(length):
         for j in range(max(0, i - step.window), min(length, i + step.window + 1)):
             if i != j:
-                s.weights[i * columns + j] = 1.0
+                weight = step.window_decay ** (abs(i - j) - 1)
+                s.weights[i * columns + j] = weight
                 s.targets[i * columns + j] = 1.0
-                s.pairs[i] += 1
+                s.pairs[i] += weight
         for r in range(step.n_shared):
             s.weights[i * columns + length + r] = step.n_negative * s.pairs[i] / step.n_shared
     return s.pairs.sum()
@@ -188,7 +190,7 @@ def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -
         s.context_rows[i] = v
         s.center_norms[i] = gather_row(tables.center, v, s.centers, i)
         s.context_norms[i] = gather_row(tables.context, v, s.contexts, i)
-        s.center_decay[i] = decay * np.float32(s.pairs[i])
+        s.center_decay[i] = decay * s.pairs[i]
         s.context_decay[i] = s.center_decay[i]
         n_bad += not s.center_norms[i] < step.norm_limit  # true for NaN, too
         n_bad += not s.context_norms[i] < step.norm_limit
@@ -279,7 +281,7 @@ def train_walks(
     `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0 or, if steps are deferred, in one
     row per walk, from `slot` on, so that the order in which they are added does not depend on the threads.
     """
-    length_known, n_pairs, n_bad = 0, 0, 0
+    length_known, n_pairs, n_bad = 0, 0.0, 0
     columns = s.D.shape[1]
     for start in range(first, last, BATCH):
         size = min(BATCH, last - start)

@@ -38,7 +38,7 @@ class Scratch(NamedTuple):
     context_norms: Floats  # columns
     center_decay: Floats  # rows
     context_decay: Floats  # columns
-    pairs: NDArray[np.int64]  # rows: pairs of a position
+    pairs: Floats  # rows: total weight of the pairs of a position
     weights: Floats  # rows · columns: weight of a pair in the loss
     targets: Floats  # rows · columns: 1 for a context, 0 for a negative
     D: Floats  # rows × columns: squared distances, then the weights of the gradient
@@ -78,7 +78,7 @@ def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratc
         context_norms=floats(columns),
         center_decay=floats(rows),
         context_decay=floats(columns),
-        pairs=numbers(rows),
+        pairs=floats(rows),
         weights=floats(rows * columns),
         targets=floats(rows * columns),
         D=floats(rows, columns),

@@ -230,7 +230,8 @@ class Runner(Walker):
             self.state.center, self.state.context, self.rows, self.lengths, self.mixture, self.sums, first,
             count, float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
             float(config.n_negative), self.unit, min(config.window, config.walk_length),
-            max(min(count // _SUMMED_WALKS, _LARGEST_STRIDE), 1), **self.shape,
+            max(min(count // _SUMMED_WALKS, _LARGEST_STRIDE), 1),
+            math.log2(config.window_decay), **self.shape,
         )  # fmt: skip
         return self.sums[:programs]
 

@@ -56,6 +56,7 @@ def shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
         "HALF": on_gpu,
         "SLOTS": _COLUMNS if one_tile and on_gpu else 0,
         "LINES": triton.next_power_of_2(triton.cdiv(config.dim, 32)),
+        "SOFT": config.window_decay < 1,
         "num_warps": _WARPS,
         "num_stages": 1,
         "maxnreg": _REGISTERS,

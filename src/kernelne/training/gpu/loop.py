@@ -152,6 +152,18 @@ def _near(place: tl.tensor, low: tl.tensor, high: tl.tensor, window: tl.tensor) 
     return (tl.maximum(reached, 0) - itself.to(tl.int32)).to(tl.float32)
 
 
+@triton.jit
+def _weight(gap: tl.tensor, log_decay: tl.float32) -> tl.tensor:
+    """α^(gap − 1), from log₂ α."""
+    return tl.exp2((gap - 1).to(tl.float32) * log_decay)
+
+
+@triton.jit
+def _weight_up_to(gap: tl.tensor, log_decay: tl.float32) -> tl.tensor:
+    """Weight of the pairs at distances 1 … gap, for α < 1."""
+    return (1.0 - tl.exp2(gap.to(tl.float32) * log_decay)) / (1.0 - tl.exp2(log_decay))
+
+
 @triton.jit(do_not_specialize=["first", "count", "n_walks", "window", "every"])
 def train_walks(
     center: tl.tensor,
@@ -170,6 +182,7 @@ def train_walks(
     unit: tl.float32,
     window: tl.int32,
     every: tl.int32,
+    log_decay: tl.float32,
     DIM: tl.constexpr,
     LENGTH: tl.constexpr,
     N_SHARED: tl.constexpr,
@@ -183,6 +196,7 @@ def train_walks(
     HALF: tl.constexpr,
     SLOTS: tl.constexpr,
     LINES: tl.constexpr,
+    SOFT: tl.constexpr,
 ) -> None:
     """Train on `count` walks of `rows`, distributed over the programs; `first` is the number of the first.
 
@@ -192,7 +206,7 @@ def train_walks(
     fewer registers, so that more walks fit on the GPU at a time. SLOTS > 0: during a walk the rows of the
     program's next walk (SLOTS ids, LINES cache lines each) are prefetched. HALF: products have operands in
     half precision and are summed in single precision; `unit` is a power of two that scales the gradients to
-    the range of half precision.
+    the range of half precision. SOFT: pairs are weighted by their distance in the walk, by powers of α.
     """
     PADDED: tl.constexpr = triton.next_power_of_2(N_SUMS)
     program = tl.program_id(0)
@@ -223,8 +237,12 @@ def train_walks(
             i_there = (i < length) & (length > 1)
             v = tl.load(base + i, mask=i_there, other=0).to(INDEX)
             center_at = v[:, None] * DIM + k[None, :]
-            pairs = tl.minimum(i, window) + tl.minimum(length - 1 - i, window)
-            pairs = tl.where(i_there, pairs, 0).to(tl.float32)
+            before, after = tl.minimum(i, window), tl.minimum(length - 1 - i, window)
+            if SOFT:
+                pairs = _weight_up_to(before, log_decay) + _weight_up_to(after, log_decay)
+            else:
+                pairs = before + after
+            pairs = tl.where(i_there, pairs.to(tl.float32), 0.0)
             counts += pairs
             for j_0 in range(0, LENGTH + N_SHARED, COLUMNS):
                 j = j_0 + column
@@ -254,7 +272,10 @@ def train_walks(
                 gap = tl.abs(j[:, None] - i[None, :])
                 near = (gap > 0) & (gap <= window) & (j_there & (j < LENGTH))[:, None] & i_there[None, :]
                 targets = near.to(tl.float32)
-                weights = tl.where(is_noise[:, None], (pairs * (n_negative / N_SHARED))[None, :], targets)
+                in_walk = targets
+                if SOFT:
+                    in_walk = tl.where(near, _weight(gap, log_decay), 0.0)
+                weights = tl.where(is_noise[:, None], (pairs * (n_negative / N_SHARED))[None, :], in_walk)
                 if LEARNED and (w // tl.num_programs(0)) % every == 0:
                     value, slope, moments = _mixture(D, weights, targets, parameters, KINDS, PADDED)
                     tl.atomic_add(there + at, scale * moments, mask=at < N_SUMS, sem="relaxed")
@@ -264,8 +285,11 @@ def train_walks(
                 losses += tl.sum(pressure * (targets - value), axis=1)
                 G = (-4.0 / unit) * pressure * slope
                 # A row decays once for each of its pairs; those in this tile are counted by a formula.
-                in_row = _near(i, j_0, tl.minimum(j_0 + COLUMNS, length), window)
-                in_column = _near(j, i_0, tl.minimum(i_0 + ROWS, length), window)
+                if SOFT:
+                    in_row, in_column = tl.sum(in_walk, axis=0), tl.sum(in_walk, axis=1)
+                else:
+                    in_row = _near(i, j_0, tl.minimum(j_0 + COLUMNS, length), window)
+                    in_column = _near(j, i_0, tl.minimum(i_0 + ROWS, length), window)
                 in_column = tl.where(is_noise, tl.sum(pairs, axis=0) * (n_negative / N_SHARED), in_column)
                 from_center = tl.sum(G, axis=0) + (l2 / unit) * in_row
                 from_context = tl.sum(G, axis=1) + (l2 / unit) * in_column
