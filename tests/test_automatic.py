@@ -1,8 +1,9 @@
-"""The default that finds its own way: what is filled in, what the pilot decides, what two tables become."""
+"""The default: what is filled in for a graph, and what two tables become."""
 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, Paramete
 from kernelne.estimators import estimator_of
 from kernelne.model import combine_tables as making
 from kernelne.model import defaults
-from kernelne.training import pilot
 from kernelne.training.backend import Prepared
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.state import TrainingState
@@ -28,7 +28,7 @@ PAIRS = (("schoenberg", 1.5), ("gaussian", 0.5))
 #: A value for every parameter that can be left open, none of them a default of any kind.
 PINNED = {
     "kernels": PAIRS, "coef_l2": 0.3, "coef_spread": 0.7, "walks_per_node": 7, "walk_length": 6, "l2": 0.004,
-    "vectors": "sum", "norm": 2.5,
+    "window_decay": 0.8, "learning_rate": 0.07, "vectors": "sum", "norm": 2.5,
 }  # fmt: skip
 OPEN = [name for name in PINNED if name != "kernels"]
 
@@ -82,19 +82,52 @@ def test_there_is_a_value_for_every_parameter_that_can_be_left_open():
     )
 
 
+def size(n_nodes, degree):
+    """What the default reads of a graph."""
+    return SimpleNamespace(n_nodes=n_nodes, neighbours=np.empty(round(n_nodes * degree), np.int8))
+
+
 def test_left_open_the_graph_decides():
-    settled = defaults.settle(MKernelNE().get_params(), 10_000)
-    assert {name: settled[name] for name in defaults.AUTO} == defaults.AUTO | {"norm": 2.0}
-    assert settled["kernels"] == tuple(("gaussian", sigma) for sigma in (1.0, 2.0, 3.0))
-    assert (settled["walks_per_node"], settled["vectors"]) == (170, "smooth")
+    settled = defaults.settle(MKernelNE().get_params(), size(10_000, 100))
+    chosen = {"walks_per_node": 80, "learning_rate": 0.2, "window_decay": 0.13, "l2": 0.0025, "norm": 2.0}
+    assert {name: settled[name] for name in defaults.AUTO} == defaults.AUTO | chosen
+    assert settled["kernels"] == tuple(("gaussian", sigma) for sigma in (1.25, 5.0))
     given = MKernelNE().get_params()
     assert settled.keys() == given.keys()
     assert all(settled[name] is given[name] for name in given.keys() - defaults.AUTO.keys())
 
 
+def test_what_is_known_without_the_graph_is_for_a_small_sparse_one():
+    known = defaults.settle(MKernelNE().get_params())
+    assert known == defaults.settle(MKernelNE().get_params(), size(2_000, 5)) | {"norm": 3.0}
+
+
+@pytest.mark.parametrize("n", [1_000, 50_000])
+def test_walks_forget_faster_in_dense_graphs(n):
+    degrees = [0, 1, 3, 6.76, 25, 49, 64, 100, 999]
+    found = [defaults.settle(MKernelNE().get_params(), size(n, degree)) for degree in degrees]
+    walks = [each["walks_per_node"] for each in found]
+    assert walks == [50, 50, 50, 50, 50, 70, 80, 80, 80]
+    decays = [each["window_decay"] for each in found]
+    assert decays == [0.5, 0.5, 0.5, 0.5, 0.26, 0.19, 0.16, 0.13, 0.041]
+    assert [each["l2"] for each in found] == [0.01] * 5 + [0.0051, 0.0039, 0.0025, 0.00025]
+
+
+def test_large_graphs_have_fewer_walks_and_small_ones_more():
+    sizes = [4, 10, 250, 1_000, 50_000, 400_000, 50_000_000]
+    walks = [defaults.settle(MKernelNE().get_params(), size(n, 4))["walks_per_node"] for n in sizes]
+    assert walks == [791, 500, 100, 50, 50, 25, 5]
+
+
+def test_fewer_walks_take_longer_steps():
+    for walks, rate in ((1, 0.5), (10, 0.5), (40, 0.4), (64, 0.25), (160, 0.1), (10**6, 1e-4)):
+        settled = defaults.settle(MKernelNE(walks_per_node=walks).get_params(), size(1_000, 4))
+        assert settled["learning_rate"] == rate
+
+
 @pytest.mark.parametrize("kernels", [PAIRS, list(PAIRS), defaults.AUTO["kernels"]])
 def test_with_kernels_given_the_rest_is_plain(kernels):
-    settled = defaults.settle(MKernelNE(kernels=kernels).get_params(), 10_000)
+    settled = defaults.settle(MKernelNE(kernels=kernels).get_params(), size(10_000, 9))
     assert settled["kernels"] is kernels
     plain = {name: settled[name] for name in OPEN}
     assert plain == {name: defaults.PLAIN[name] for name in OPEN}
@@ -105,9 +138,10 @@ def test_with_kernels_given_the_rest_is_plain(kernels):
 @pytest.mark.parametrize("kernels", ["auto", PAIRS])
 @pytest.mark.parametrize("name", OPEN)
 def test_what_is_given_is_kept(name, kernels):
-    before = defaults.settle(MKernelNE(kernels=kernels).get_params(), 50)
-    after = defaults.settle(MKernelNE(kernels=kernels, **{name: PINNED[name]}).get_params(), 50)
-    assert after == before | {name: PINNED[name]}
+    before = defaults.settle(MKernelNE(kernels=kernels).get_params(), size(50, 4))
+    after = defaults.settle(MKernelNE(kernels=kernels, **{name: PINNED[name]}).get_params(), size(50, 4))
+    follows = {"learning_rate": after["learning_rate"]} if name == "walks_per_node" else {}
+    assert after == before | follows | {name: PINNED[name]}
     assert before[name] != PINNED[name]
 
 
@@ -116,21 +150,14 @@ def test_what_is_given_is_trained_with(backend, name):
     model = MKernelNE(**FAST, **{name: PINNED[name]}).fit(EDGES)
     assert name not in model.chosen_
     if name in ("vectors", "norm"):
-        settled = {"vectors": "smooth", "norm": 4.0} | {name: PINNED[name]}
+        settled = {"vectors": "joint", "norm": 4.0} | {name: PINNED[name]}
         made = making.combine(model.graph_, model.center_, model.context_, **settled)
         np.testing.assert_array_equal(model.embedding_, made)
     else:
         assert getattr(backend.configs[-1], name) == PINNED[name]
 
 
-def test_with_kernels_given_there_is_no_pilot(backend):
-    model = MKernelNE(**FAST, kernels=PAIRS).fit(EDGES)
-    assert len(backend.configs) == 1
-    assert "signal" not in model.chosen_
-
-
-def test_one_kernel_has_nothing_open(monkeypatch):
-    monkeypatch.setattr("kernelne.estimators.pilot", None)
+def test_one_kernel_has_nothing_open():
     assert KernelNE(**FAST, walks_per_node=2).fit(EDGES).chosen_ == {}
 
 
@@ -144,93 +171,15 @@ def test_length_of_rows_shrinks_with_the_graph():
     assert defaults._length(10_000) == 2.0
 
 
-# The pilot
-
-
-def run_pilot(loss, **changes):
-    model = MKernelNE(**FAST | changes)
-    config, fake = model.config(), Backend(loss)
-    prepared = Prepared(config, 5, None, None)
-    settings, found, _ = pilot.pilot(fake, prepared, model.get_params(), lambda done, total, loss: None)
-    return config, settings, found, fake.configs
-
-
-def test_decay_grows_with_what_walks_tell():
-    alike = 5 / 6  # the loss of vectors all alike, with five negatives
-    losses = [math.nan, 2 * alike, alike, 0.75 * alike, 0.5 * alike, 0.25 * alike, 0.0, -1.0]
-    found = [run_pilot(loss)[2] for loss in losses]
-    assert [f["signal"] for f in found] == [0, 0, 0, 0.25, 0.5, 0.75, 1, 1]
-    decays = [f["l2"] for f in found]
-    straight = [0.003, 0.003, 0.003, 0.00475, 0.0065, 0.00825, 0.01, 0.01]
-    assert decays == pytest.approx(straight, rel=0.02)
-    assert sorted(set(decays)) == decays[2:-1]
-
-
-def test_the_widest_kernel_goes_where_walks_tell_much():
-    alike = 5 / 6
-    for loss, n_kernels in ((math.nan, 3), (alike, 3), (0.76 * alike, 3), (0.74 * alike, 2), (0.0, 2)):
-        config, settings, found, _ = run_pilot(loss)
-        assert found["kernels"] == settings.kernels == config.kernels[:n_kernels]
-        assert config.kernels == defaults.AUTO["kernels"]
-
-
-def test_three_kernels_have_fewer_walks():
-    assert run_pilot(0.1)[1].walks_per_node == defaults.AUTO["walks_per_node"] == 170
-    _, settings, found, _ = run_pilot(0.8)
-    assert settings.walks_per_node == found["walks_per_node"] == 160
-    assert run_pilot(0.8, walks_per_node=12)[1].walks_per_node == 12
-
-
-def test_a_decay_that_is_given_stays():
-    config, settings, found, _ = run_pilot(0.1, l2=0.004)
-    assert config.l2 == settings.l2 == 0.004
-    assert "l2" not in found
-
-
-def test_the_loss_of_vectors_all_alike_follows_the_negatives():
-    assert run_pilot(0.5, n_negative=1)[2]["signal"] == 0
-    assert run_pilot(0.5, n_negative=9)[2]["signal"] == round(1 - 0.5 / 0.9, 3)
-
-
-@pytest.mark.parametrize(("walks", "few"), [(160, 16), (47, 5), (3, 1), (1, 1)])
-def test_the_pilot_has_a_tenth_of_the_walks_and_changes_nothing_else(walks, few):
-    config, settings, found, (first,) = run_pilot(0.3, walks_per_node=walks)
-    changed = {"walks_per_node": few}
-    assert vars(first) == vars(config) | changed
-    assert vars(settings) == vars(config) | {"l2": found["l2"], "kernels": found["kernels"]}
-    assert found["l2"] > config.l2 == defaults.AUTO["l2"]
-
-
-def test_progress_runs_on_through_pilot_and_run():
-    seen = []
-    model = MKernelNE(**FAST, walks_per_node=40, progress=lambda *told: seen.append(told)).fit(EDGES)
-    done = [told[0] for told in seen]
-    assert done == sorted(set(done))
-    assert {told[1] for told in seen} == {6 * 4 + 6 * 40}
-    assert 6 * 4 in done  # the end of the pilot
-    assert done[-1] == 6 * 4 + 6 * 40
-    assert seen[-1][2] == pytest.approx(model.history_["loss"][-1])
-    assert model.history_["walks"][-1] == 6 * 40
-
-
-@pytest.mark.parametrize(("params", "walks"), [({}, 187), ({"walks_per_node": 3}, 4)])
-def test_walks_of_pilot_and_run_are_counted(params, walks):
-    model = MKernelNE(**params)
-    assert model.n_walks() == walks
-    assert model.set_params(kernels=[("gaussian", 1.0)]).n_walks() == params.get("walks_per_node", 80)
-
-
 # What was chosen
 
 
 def test_chosen_is_what_was_open_and_what_training_used(backend):
     model = MKernelNE(**FAST).fit(EDGES)
-    assert set(model.chosen_) == {*PINNED, "signal"}
-    used = backend.configs[-1]
+    assert set(model.chosen_) == set(PINNED)
+    (used,) = backend.configs
     for name in set(PINNED) - {"vectors", "norm"}:
         assert model.chosen_[name] == getattr(used, name), name
-    assert model.chosen_["signal"] == round(1 - 0.4 * 6 / 5, 3)
-    assert model.chosen_["l2"] > defaults.AUTO["l2"]
     assert model.to_embedding().provenance["parameters"]["l2"] == model.chosen_["l2"]
     assert model.kernels_ == model.chosen_["kernels"]
     assert np.linalg.norm(model.embedding_, axis=1).mean() == pytest.approx(model.chosen_["norm"], rel=1e-5)
@@ -239,7 +188,7 @@ def test_chosen_is_what_was_open_and_what_training_used(backend):
 
 def test_chosen_leaves_out_what_was_given(backend):
     given = {name: PINNED[name] for name in ("walks_per_node", "vectors", "coef_l2")}
-    assert set(MKernelNE(**FAST, **given).fit(EDGES).chosen_) == {*PINNED, "signal"} - set(given)
+    assert set(MKernelNE(**FAST, **given).fit(EDGES).chosen_) == set(PINNED) - set(given)
     assert MKernelNE(**FAST, **PINNED).fit(EDGES).chosen_ == {}
     plain = MKernelNE(**FAST, kernels=PAIRS, l2=0.5).fit(EDGES).chosen_
     assert plain == {name: defaults.PLAIN[name] for name in OPEN if name not in ("l2", "norm")}
@@ -253,30 +202,27 @@ def test_the_gpu_is_given_the_same_choices(backend, monkeypatch):
     on_gpu = MKernelNE(**FAST, backend="gpu").fit(EDGES)
     assert set(asked) == {"gpu"}
     assert backend.configs == cpu_configs
-    assert len(cpu_configs) == 2
-    assert backend.n_prepared == 2  # once a fit: the pilot is a run on the same walks
+    assert len(cpu_configs) == 1
     assert on_gpu.chosen_ == on_cpu.chosen_
     np.testing.assert_array_equal(on_gpu.embedding_, on_cpu.embedding_)
     assert on_gpu.to_embedding().provenance["backend"] == "gpu"
 
 
 def test_the_same_seed_gives_the_same_bits(ring):
-    params = {"dim": 8, "walks_per_node": 500, "deterministic": True}
+    params = {"dim": 8, "deterministic": True}
     first, second, other = (
         MKernelNE(**params, n_threads=threads, random_state=seed).fit(ring)
         for threads, seed in ((1, 5), (2, 5), (1, 6))
     )
     assert first.chosen_ == second.chosen_
-    assert first.chosen_["signal"] > 0
     np.testing.assert_array_equal(first.embedding_, second.embedding_)
     assert (first.embedding_ != other.embedding_).any()
 
 
 @pytest.mark.parametrize("vectors", [None, "concat"])
-def test_provenance_makes_the_same_vectors_without_a_pilot(ring, monkeypatch, vectors):
-    params = {"dim": 8, "walks_per_node": 500, "n_threads": 1, "random_state": 5, "vectors": vectors}
+def test_provenance_makes_the_same_vectors(ring, monkeypatch, vectors):
+    params = {"dim": 8, "n_threads": 1, "random_state": 5, "vectors": vectors}
     model = MKernelNE(**params).fit(ring)
-    assert model.chosen_["l2"] != defaults.AUTO["l2"]
     provenance = model.to_embedding().provenance
     configs = []
     monkeypatch.setattr(cpu, "run", _noting(cpu.run, configs))
@@ -319,11 +265,17 @@ def wanted(graph, center, context, vectors):
     if vectors == "sum":
         return total
     links = graph.to_scipy().toarray().astype(np.float64)
-    made = total.copy()
+    around = [np.zeros_like(center), np.zeros_like(context)]
     for node in range(graph.n_nodes):
         if links[node].any():
-            made[node] += np.average(total, axis=0, weights=links[node])
-    return made
+            for mean, table in zip(around, (center, context), strict=True):
+                mean[node] = np.average(table, axis=0, weights=links[node])
+    if vectors == "smooth":
+        return total + around[0] + around[1]
+    both = np.column_stack([center + 3 * around[1], context + 3 * around[0]])
+    u, sizes, axes = np.linalg.svd(both, full_matrices=False)
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    return (u * sizes * signs)[:, : center.shape[1]]
 
 
 @pytest.mark.parametrize("norm", [None, 1.7])
@@ -361,9 +313,35 @@ def test_the_trained_tables_stay_as_trained(vectors, monkeypatch):
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8])
 def test_blocks_change_nothing(graph, rows, monkeypatch):
     tables = np.random.default_rng(2).normal(size=(2, 7, 3)).astype(np.float32)
-    whole = making.combine(graph, *tables, "smooth", 2.0)
+    whole, joint = (making.combine(graph, *tables, vectors, 2.0) for vectors in ("smooth", "joint"))
     monkeypatch.setattr(making, "_BLOCK_ROWS", rows)
+    monkeypatch.setattr(making, "_BLOCK_NODES", rows)
     np.testing.assert_array_equal(making.combine(graph, *tables, "smooth", 2.0), whole)
+    np.testing.assert_allclose(making.combine(graph, *tables, "joint", 2.0), joint, atol=1e-5)
+
+
+def test_directions_of_some_nodes_do_for_all(ring, monkeypatch):
+    tables = np.random.default_rng(2).normal(size=(2, 64, 3)).astype(np.float32) * np.float32([9, 3, 1])
+    whole = making.combine(ring, *tables, "joint", None)
+    monkeypatch.setattr(making, "_DIRECTIONS_FROM", 32)
+    some = making.combine(ring, *tables, "joint", None)
+    assert (whole != some).any()
+    assert np.square(some).sum() > 0.9 * np.square(whole).sum()
+
+
+def test_joint_keeps_two_roles_apart_and_is_smooth_where_there_is_one(ring):
+    rng = np.random.default_rng(5)
+    one, other = rng.normal(size=(2, 64, 3)).astype(np.float32)
+
+    def distances(table):
+        return np.linalg.norm(table[:, None] - table, axis=2)
+
+    near = making.combine(ring, one, 0 * one, "smooth", None) - one
+    alike = making.combine(ring, one, one, "joint", None)
+    np.testing.assert_allclose(distances(alike), distances(one + 3 * near) * np.sqrt(2), rtol=1e-4, atol=1e-5)
+    opposite = making.combine(ring, other, -other, "joint", None)
+    assert np.linalg.norm(opposite, axis=1).min() > 0
+    assert not making.combine(ring, other, -other, "smooth", None).any()
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-38, 3e38])

@@ -22,9 +22,8 @@ from kernelne.graph.ops import count_isolated
 from kernelne.model import combine_tables, defaults
 from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress, reporting
-from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend
+from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
 from kernelne.training.config import TrainingConfig
-from kernelne.training.pilot import pilot, pilot_walks
 from kernelne.training.schedule import warn_of_little
 from kernelne.training.state import TrainingState
 
@@ -38,12 +37,12 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _settle(self, graph: Graph | None = None) -> dict[str, Any]:
-        """Return the parameters, with defaults for those that are None and need no pilot run."""
-        return defaults.settle(self.get_params(deep=False), None if graph is None else graph.n_nodes)
+        """Return the parameters, with defaults for those that are None."""
+        return defaults.settle(self.get_params(deep=False), graph)
 
-    def config(self) -> TrainingConfig:
-        """Check the parameters and return them as a TrainingConfig."""
-        params = self._settle()
+    def config(self, graph: Graph | None = None) -> TrainingConfig:
+        """Check the parameters and return them as a TrainingConfig, for this graph if it is given."""
+        params = self._settle(graph)
         combine_tables.check_options(params["vectors"], params["norm"], params["dim"])
         check_backend(params["backend"], params["deterministic"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
@@ -57,7 +56,8 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
         """Raise the errors that `fit` would raise before training; returns the graph."""
-        checked, config = as_graph(graph), config or self.config()
+        checked = as_graph(graph)
+        config = config or self.config(checked)
         self._backend().check(checked, config, self.n_tables(), int(self.dim))
         return checked
 
@@ -65,12 +65,6 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         """Memory at the peak in units of one trained table, `embedding_` included."""
         settled = self._settle()
         return combine_tables.n_tables(settled["vectors"], settled["norm"])
-
-    def n_walks(self) -> int:
-        """Maximum number of walks started at each node in `fit`, those of a pilot run included."""
-        config = self.config()
-        piloted = defaults.is_automatic(self.get_params(deep=False).get("kernels"))
-        return config.walks_per_node + (pilot_walks(config) if piloted else 0)
 
     def fit(self, graph: Any, y: Any = None) -> Self:
         """Learn the vectors of a graph's nodes.
@@ -82,15 +76,16 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
         If `fit` raises an error, the estimator is not changed.
         """
-        config = self.config()
-        checked = self.check(graph, config)
+        self.config()  # raises errors in the parameters before the graph is read
+        checked = self.check(graph)
+        config, chosen = self.config(checked), self._chosen(checked)
         n_isolated = count_isolated(checked)
         if n_isolated:
             warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
-        config, chosen, state = self._train(checked, config)
+        state = self._train(checked, config)
         seconds = time.perf_counter() - start
-        warn_of_little(state.loss, config)
+        warn_of_little(state, config)
         self.chosen_ = chosen
         self.seconds_ = seconds
         self.graph_: Graph = checked
@@ -108,22 +103,16 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self._trained_with |= {"model": type(self).__name__, "backend": self.backend}
         return self
 
-    def _train(
-        self, graph: Graph, config: TrainingConfig
-    ) -> tuple[TrainingConfig, dict[str, Any], TrainingState]:
-        """Train, after a pilot run if kernels are "auto"; returns settings, chosen values and state."""
-        given, settled = self.get_params(deep=False), self._settle(graph)
-        chosen = {name: value for name, value in settled.items() if value is not given[name]}
+    def _chosen(self, graph: Graph) -> dict[str, Any]:
+        """Return the values of the parameters that were not given."""
+        given = self.get_params(deep=False)
+        return {name: value for name, value in self._settle(graph).items() if value is not given[name]}
+
+    def _train(self, graph: Graph, config: TrainingConfig) -> TrainingState:
         backend = self._backend()
         report: OnBlock
         with reporting(self.progress) as report:
-            prepared = backend.prepare(graph, config)
-            if defaults.is_automatic(given.get("kernels")):
-                config, found, report = pilot(backend, prepared, given, report)
-                chosen |= found
-                prepared = prepared.adapt(config)
-            state = backend.run(prepared, backend.start(prepared), None, report)
-        return config, chosen, backend.fetch(state)
+            return train(backend, graph, config, report)
 
     @property
     def embedding_(self) -> NDArray[np.float32]:
@@ -194,8 +183,8 @@ class KernelNE(_WalkEmbedder):
     shared_negatives: number of negatives drawn for each walk and shared by its pairs. Fewer are faster, more
         give smoother gradients.
     vectors: how the embedding is made: "center", the center table; "sum", the sum of both tables; "smooth",
-        that sum plus the mean of the neighbours' sums; "concat", both tables side by side, dim / 2 columns
-        each.
+        that sum plus the mean of the neighbours' sums; "joint", both smoothed tables, projected onto `dim`
+        columns; "concat", both tables side by side, dim / 2 columns each.
     norm: mean length of the embedding's rows; "trained" or None leaves them as trained.
     backend: "cpu", or "gpu" for one NVIDIA GPU (needs kernelne[gpu]).
     n_threads: number of threads; None uses all cores available to the process. Ignored on a GPU.
@@ -286,10 +275,9 @@ class MKernelNE(_WalkEmbedder):
     Parameters
     ----------
     kernels: (name, sigma) pairs, names as in KernelNE. With "auto" the kernels and all parameters that are
-        None are chosen from the graph, by a pilot run on a tenth of the walks, without any labels; `chosen_`
-        holds the values. If kernels are given, parameters that are None have KernelNE's defaults or those
-        below.
-    norm: as in KernelNE; None with kernels="auto" chooses it from the number of nodes.
+        None have values that suit graphs of many kinds; walks, learning rate and norm depend on the numbers
+        of nodes and edges. `chosen_` holds the values. If kernels are given, parameters that are None have
+        KernelNE's defaults or those below.
     coef_l2: weight decay of the coefficients, β; None: 0.02.
     coef_spread: penalty on differences between the coefficients, γ, together with a lower bound of their sum
         that keeps the vectors from collapsing; 0 disables both, as in the paper; None: 1.5.

@@ -78,9 +78,9 @@ def test_bad_lines_are_told_and_left_out(kernelne, folder):
 
 @pytest.mark.parametrize(
     ("options", "walks"),
-    [([], 170 + 17), (["--walks-per-node", "40"], 40 + 4), (["--model", "kernelne"], 80)],
+    [([], 456), (["--walks-per-node", "40"], 40), (["--model", "kernelne"], 80)],
 )
-def test_info_counts_the_walks_of_the_pilot(kernelne, folder, options, walks):
+def test_info_counts_the_walks(kernelne, folder, options, walks):
     result = kernelne("info", "ring.edges", "--json", *options, cwd=folder)
     assert json.loads(result.stdout)["walks"] == 12 * walks
 

@@ -64,7 +64,7 @@ def test_stated_defaults_are_the_estimators():
     }
     parameters = inspect.signature(embed, eval_str=True).parameters
     # What the graph decides has no value to state.
-    by_graph = {"l2": "chosen", "norm": "chosen"}
+    by_graph = dict.fromkeys(("l2", "norm", "walks_per_node", "window_decay", "learning_rate"), "chosen")
     for name, value in defaults.items():
         if name in ("progress", "deterministic", "n_threads", "random_state"):
             continue
@@ -98,11 +98,11 @@ def test_what_was_chosen_is_told_in_one_line_and_kept(kernelne, folder):
     result = kernelne("embed", "ring.edges", "-o", "out.npz", *FAST, cwd=folder)
     assert result.returncode == 0, result.stderr
     chosen = Embedding.load(folder / "out.npz").provenance["chosen"]
-    assert set(chosen) == {name for name in AUTO if name != "walks_per_node"} | {"signal"}
+    assert set(chosen) == {name for name in AUTO if name != "walks_per_node"}
     (line,) = [line for line in result.stderr.splitlines() if "chosen" in line]
     kernels, *rest = line.removeprefix("chosen: ").split(", ")
     assert line.startswith("chosen: ")
-    assert kernels == "gaussian:1,gaussian:2,gaussian:3"
+    assert kernels == "gaussian:1.25,gaussian:5"
     assert sorted(rest) == sorted(f"{name} {chosen[name]}" for name in chosen if name != "kernels")
     assert "chosen" not in result.stdout
     quiet = kernelne("embed", "ring.edges", "-o", "quiet.npz", "--quiet", *FAST, cwd=folder)
@@ -129,7 +129,7 @@ def test_kernels_auto_is_the_default(kernelne, folder):
     assert first.provenance["chosen"] == second.provenance["chosen"] != {}
 
 
-@pytest.mark.parametrize("vectors", ["center", "sum", "smooth", "concat"])
+@pytest.mark.parametrize("vectors", ["center", "sum", "smooth", "joint", "concat"])
 def test_vectors_and_norm_options(kernelne, folder, vectors):
     options = ["--vectors", vectors, "--norm", "2", *FAST]
     result = kernelne("embed", "ring.edges", "-o", "out.npz", *options, cwd=folder)
@@ -213,7 +213,7 @@ BAD_OPTIONS = {
     "--p=0": ["p=0"],
     "--model=other": ["other", "mkernelne"],
     "--sigma=2": ["--sigma", "kernelne"],
-    "--vectors=mean": ["vectors='mean'", "center, sum, concat, smooth"],
+    "--vectors=mean": ["vectors='mean'", "center, sum, concat, smooth, joint"],
     "--norm=0": ["norm=0", "positive"],
     "--backend=tpu": ["backend='tpu'", "cpu, gpu"],
     "--no-such-option": ["--no-such-option"],

@@ -337,16 +337,16 @@ def runs(monkeypatch):
 
 
 def _settings(model):
-    """What a pilot run decides, and what goes with it."""
+    """What the default chooses by the graph, and what goes with it."""
     parameters = model.to_embedding().provenance["parameters"]
     return {
         name: parameters[name]
-        for name in ("kernels", "l2", "walks_per_node", "walk_length", "vectors", "norm")
+        for name in ("kernels", "l2", "walks_per_node", "learning_rate", "window_decay", "vectors", "norm")
     }
 
 
 @pytest.mark.parametrize("embedded", ["before", "by the predictor", "by another model"])
-def test_one_pilot_decides_for_all_embeddings(runs, embedded):
+def test_one_choice_holds_for_all_embeddings(runs, embedded):
     """Those with edges held out, too: other kernels would make vectors that mean something else."""
     graph = load_dataset("planted:n=150,k=3,p_in=0.25,p_out=0.02,seed=2").graph
     model = MKernelNE(dim=8, n_threads=1, random_state=0)
@@ -359,7 +359,7 @@ def test_one_pilot_decides_for_all_embeddings(runs, embedded):
     assert predictor.n_held_out_ > 0
     first, *others = runs
     assert len(runs) == (3 if embedded == "by another model" else 4)
-    assert ["signal" in run.chosen_ for run in runs] == [True] + [False] * len(others)
+    assert ["kernels" in run.chosen_ for run in runs] == [True] + [False] * len(others)
     assert all(_settings(run) == _settings(first) for run in others)
     assert model.kernels == "auto"  # whoever gave it has it as it was
 
@@ -372,7 +372,7 @@ def test_what_an_embedder_is_told_stays(runs):
     first, *others = runs
     assert [run.get_params() | told == run.get_params() for run in others] == [True] * 3
     assert {run.kernels_ for run in others} == {first.kernels_}
-    # Kernels that are given need no pilot: what is left open beside them are constants.
+    # What is left open beside kernels that are given are constants.
     mine = MKernelNE(kernels=[("gaussian", 1.0)], **told)
     runs.clear()
     LinkPredictor(embedder=mine, random_state=0).fit(graph, embedding)

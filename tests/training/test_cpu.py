@@ -16,7 +16,7 @@ from reference import config, train
 from kernelne.errors import DivergenceError
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
-from kernelne.model.mixture import FLOOR
+from kernelne.model.mixture import least_sum
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.cpu import scratch
 from kernelne.training.schedule import blocks
@@ -183,7 +183,7 @@ def test_coefficients_are_learned(ring, kernels):
     start = _start(ring, kernels=kernels, learn_coefficients=True).coefficients
     # Tiny and random, then lifted alike to the floor under their sum.
     assert 0 < np.ptp(start) <= 1 / 16
-    assert start.sum() == pytest.approx(FLOOR / (1 + config().n_negative))
+    assert start.sum() == pytest.approx(least_sum(config().n_negative))
     assert 0.3 < trained.coefficients.sum() < 2
     np.testing.assert_array_equal(trained.history["coefficients"][-1], trained.coefficients)
 

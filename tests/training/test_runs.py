@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -94,29 +93,6 @@ def test_blocks_between_walks_are_those_of_the_whole_run(begin, until):
     assert all(last == first for (_, last), (first, _) in pairwise(some))
     inner = {first for first, _ in some[1:]}
     assert inner == {first for first, _ in whole if begin < first < end}
-
-
-def test_walks_are_prepared_once_for_pilot_and_run(ring, monkeypatch):
-    counted = {"walk_graph": 0, "expected_visits": 0, "alias_table": 0, "Workers": 0}
-    real = {name: getattr(cpu, name) for name in counted}
-    for name in counted:
-
-        def counting(*args, name=name):
-            counted[name] += 1
-            return real[name](*args)
-
-        monkeypatch.setattr(cpu, name, counting)
-    model = MKernelNE(dim=8, walks_per_node=40, n_threads=2, random_state=1).fit(ring)
-    assert model.chosen_["signal"] >= 0
-    assert set(counted.values()) == {1}, counted
-
-
-def test_other_walks_must_be_prepared_anew(ring):
-    prepared = cpu.prepare(ring, config())
-    prepared.adapt(config(kernels=(("schoenberg", 1.0),), l2=0.1, walks_per_node=3, window=2))
-    for name, value in (("seed", 2), ("walk_length", 3), ("p", 2.0), ("q", 2.0), ("n_threads", 2)):
-        with pytest.raises(ValueError, match=name):
-            prepared.adapt(replace(prepared.config, **{name: value}))
 
 
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was(ring, two_cliques):

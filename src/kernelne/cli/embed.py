@@ -54,7 +54,7 @@ def embed(
         say(told(loaded))
     begin()
     estimator.fit(loaded)
-    if "signal" in estimator.chosen_ and not quiet:
+    if "kernels" in estimator.chosen_ and not quiet:
         say(f"chosen: {_chosen(estimator.chosen_)}")
     estimator.to_embedding().save(output, overwrite=overwrite)
     if not quiet:

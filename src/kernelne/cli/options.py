@@ -114,7 +114,7 @@ MODEL: Options = {
         str | None,
         "--kernels",
         help="mkernelne: the kernels, as NAME:SIGMA,NAME:SIGMA,…; auto chooses them, and options not given, "
-        "by a pilot run.",
+        "by the size of the graph.",
         default="auto",
         complete=one_of("auto"),
     ),
@@ -128,7 +128,10 @@ MODEL: Options = {
     "sigma": _model(float | None, "--sigma", help="kernelne: bandwidth of the kernel.", default=2.0),
     "dim": _model(int | None, "--dim", "-d", help="Number of columns of the embedding.", default=128),
     "l2": _model(
-        float | None, "--l2", help="L2 penalty of the vectors.", default="chosen with auto, else 0.01"
+        float | None,
+        "--l2",
+        help="L2 penalty of the vectors.",
+        default="chosen with auto, else 0.01",
     ),
     "coef_l2": _model(
         float | None, "--coef-l2", help="mkernelne: L2 penalty of the coefficients.", default=0.02
@@ -142,8 +145,9 @@ MODEL: Options = {
     "vectors": _model(
         str | None,
         "--vectors",
-        help="How the embedding is made of the center and context tables: center, sum, smooth or concat.",
-        default="smooth with auto, else center",
+        help="How the embedding is made of the center and context tables: center, sum, smooth, joint or "
+        "concat.",
+        default="joint with auto, else center",
         complete=one_of(*completion.VECTORS),
     ),
     "norm": _model(
@@ -156,7 +160,7 @@ MODEL: Options = {
         int | None,
         "--walks-per-node",
         help="Number of walks started at each node.",
-        default="170 with auto, else 80",
+        default="chosen with auto, else 80",
     ),
     "walk_length": _walks(int | None, "--walk-length", help="Number of nodes in a walk.", default=10),
     "window": _walks(
@@ -166,7 +170,7 @@ MODEL: Options = {
         float | None,
         "--window-decay",
         help="Weight of a pair relative to that of a pair one step closer; 1 weights all equally.",
-        default=1.0,
+        default="chosen with auto, else 1.0",
     ),
     "p": _walks(
         float | None,
@@ -186,7 +190,10 @@ MODEL: Options = {
         default=14,
     ),
     "learning_rate": _training(
-        float | None, "--learning-rate", help="Learning rate at the start.", default=0.025
+        float | None,
+        "--learning-rate",
+        help="Learning rate at the start.",
+        default="chosen with auto, else 0.025",
     ),
     "min_learning_rate": _training(
         float | None, "--min-learning-rate", help="Learning rate at the end.", default=0.0001

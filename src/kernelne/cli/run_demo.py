@@ -39,7 +39,7 @@ def run_demo(folder: Path, overwrite: bool, begin: Callable[[], None] = lambda: 
     graph, labels = digits()
     truth = labels.classes[labels.single]
     print(f"           {graph.n_nodes:,} nodes, {graph.n_edges:,} edges")
-    print("Embedding  MKernelNE, 128 dimensions, kernels chosen by a pilot run …", flush=True)
+    print("Embedding  MKernelNE, 128 dimensions …", flush=True)
     model = MKernelNE(random_state=_SEED).fit(graph)
     mixture = " ".join(
         f"{c:+.2f}·{name}({sigma:g})"

@@ -271,8 +271,9 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
 def _settled(embedder: Any, embedding: Embedding) -> Any:
     """Return the embedder, with the parameters it would choose itself fixed to those of the embedding.
 
-    This applies where the embedder chooses its kernels in a pilot run and the embedding is of the same model.
-    Vectors of other kernels have another scale, so a classifier trained on them would not carry over.
+    This applies where the embedder chooses its parameters by the graph and the embedding is of the same
+    model. Vectors of other parameters have another scale, so a classifier trained on them would not carry
+    over.
     """
     found = estimator_of(embedding.provenance)
     if not isinstance(embedder, MKernelNE) or type(found) is not type(embedder):

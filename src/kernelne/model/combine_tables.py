@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,13 +14,19 @@ from scipy.sparse import csr_array
 from kernelne.errors import ParameterError
 
 #: Ways to make the embedding from the two tables.
-VECTORS = ("center", "sum", "concat", "smooth")
+VECTORS = ("center", "sum", "concat", "smooth", "joint")
 
 #: The value of `norm` that leaves the rows as trained.
 AS_TRAINED = "trained"
 
 #: Number of columns that are smoothed at a time, and of rows whose weights are normalised at a time.
 _BLOCK_COLUMNS, _BLOCK_ROWS = 16, 2**16
+
+#: Number of nodes whose joint rows are computed at a time, and from which their directions are found.
+_BLOCK_NODES, _DIRECTIONS_FROM = 2**13, 2**17
+
+#: Weight of the neighbours' mean in joint rows: it has less noise than a row itself.
+_NEAR = np.float32(3.0)
 
 
 def check_options(vectors: Any, norm: Any, dim: Any) -> None:
@@ -38,7 +45,7 @@ def n_tables(vectors: str, norm: float | str | None) -> float:
     """Memory for tables at the peak, in units of one trained table, the embedding included."""
     if vectors == "center":
         return 2 if norm in (None, AS_TRAINED) else 3
-    return {"sum": 3, "concat": 4, "smooth": 3.25}[vectors]
+    return {"sum": 3, "concat": 4, "smooth": 3.25, "joint": 3.25}[vectors]
 
 
 def combine(
@@ -51,7 +58,11 @@ def combine(
     """Return the embedding (n, dim) made from both tables, its rows scaled to mean length `norm`.
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
-    has less of it.
+    has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
+    a center towards the contexts of its neighbours, so one half is center plus three times the mean of these,
+    the other context plus three times the mean of the neighbours' centers. Both side by side are projected
+    onto the `dim` directions in which they are largest. Where linked nodes are alike, the halves are nearly equal, and this
+    is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both up.
     """
     if vectors == "concat":
         made = np.hstack([center, context])
@@ -59,8 +70,10 @@ def combine(
         made = center if norm in (None, AS_TRAINED) else center.copy()
     elif vectors == "sum":
         made = center + context
-    else:
+    elif vectors == "smooth":
         made = _smoothed(graph, center, context)
+    else:
+        made = _joint(graph, center, context)
     if norm is None or isinstance(norm, str):
         return made
     mean = float(np.sqrt(np.einsum("ij,ij->i", made, made)).mean())  # np.linalg.norm would square a copy
@@ -82,6 +95,35 @@ def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float
         columns = slice(first, first + _BLOCK_COLUMNS)
         total = center[:, columns] + context[:, columns]
         np.add(total, shares @ total, out=made[:, columns])
+    return made
+
+
+def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return both smoothed tables side by side, projected onto their `dim` largest directions.
+
+    The directions come from all nodes, or from _DIRECTIONS_FROM of a larger graph.
+    """
+    n, dim = center.shape
+    shares = csr_array((_neighbour_shares(graph), graph.neighbours, graph.offsets), (n, n))
+
+    def halves(rows: Any) -> NDArray[np.float32]:
+        near = shares[rows]
+        return np.hstack([center[rows] + _NEAR * (near @ context), context[rows] + _NEAR * (near @ center)])
+
+    def blocks(rows: Any) -> Iterator[Any]:
+        return (rows[first : first + _BLOCK_NODES] for first in range(0, len(rows), _BLOCK_NODES))
+
+    moments = np.zeros((2 * dim, 2 * dim))
+    for rows in blocks(np.arange(n)[:: -(-n // _DIRECTIONS_FROM)]):
+        part = halves(rows)
+        moments += part.T @ part
+    axes = np.linalg.eigh(moments)[1][:, : dim - 1 : -1]
+    # A direction has no sign of its own: the same one every time.
+    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
+    turned = axes.astype(np.float32)
+    made = np.empty_like(center)
+    for rows in blocks(np.arange(n)):
+        made[rows] = halves(rows) @ turned
     return made
 
 

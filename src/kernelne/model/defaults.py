@@ -1,39 +1,49 @@
 """The values that MKernelNE uses for parameters that are None.
 
 If kernels are given, these are the plain defaults. With kernels="auto" they depend on the graph alone, never
-on labels: some are constants that gave the best scores over many graphs, the length of the vectors follows
-from the number of nodes, and weight decay and kernels are chosen by a pilot run. docs/method.md has the
+on labels: most are constants that gave good scores on graphs of many kinds, from sparse to dense; walks,
+learning rate and the length of the vectors follow from the numbers of nodes and edges. docs/method.md has the
 measurements.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-_GAUSSIANS = (("gaussian", 1.0), ("gaussian", 2.0), ("gaussian", 3.0))
+
+def _gaussians(*sigmas: float) -> tuple[tuple[str, float], ...]:
+    return tuple(("gaussian", sigma) for sigma in sigmas)
+
 
 PLAIN: dict[str, Any] = {
-    "kernels": _GAUSSIANS, "coef_l2": 0.02, "coef_spread": 1.5, "walks_per_node": 80, "walk_length": 10,
-    "window_decay": 1.0, "learning_rate": 0.025, "l2": 0.01, "vectors": "center", "norm": None,
+    "kernels": _gaussians(1.0, 2.0, 3.0), "coef_l2": 0.02, "coef_spread": 1.5, "walks_per_node": 80,
+    "walk_length": 10, "window_decay": 1.0, "learning_rate": 0.025, "l2": 0.01, "vectors": "center",
+    "norm": None,
 }  # fmt: skip
 
-#: Weight decay for the weakest and for the strongest signal of the pilot run.
-LEAST_DECAY, MOST_DECAY = 0.003, 0.01
-
+#: Walks per node: _WALKS · √(mean degree), clipped; fewer for large graphs, more for small ones.
+_WALKS, _FEWEST, _MOST = 10.0, 50.0, 80.0
+_LARGE, _SMALL = 50_000, 1_000
+#: Weight of a pair relative to that of a pair one step closer: _FORGOTTEN / √(mean degree), at most _KEPT.
+_FORGOTTEN, _KEPT = 1.3, 0.5
+#: Mean degree from which on the weight decay is lowered, in inverse proportion.
+_DENSE = 25.0
+#: Product of walks per node and learning rate, and the highest learning rate.
+_LEARNING, _FASTEST = 16.0, 0.5
 #: The mean length of rows is _LENGTH / n^¼, clipped to [_SHORTEST, _LONGEST].
 _LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
 
+#: Values for a graph of 2,000 nodes and 5,000 edges, where the graph is not known.
 AUTO: dict[str, Any] = PLAIN | {
-    "walks_per_node": 170, "l2": LEAST_DECAY, "vectors": "smooth", "norm": _LONGEST,
+    "kernels": _gaussians(1.25, 5.0), "walks_per_node": 50, "window_decay": 0.5, "learning_rate": 0.32,
+    "vectors": "joint", "norm": 3.0,
 }  # fmt: skip
 
 
-def settle(given: Mapping[str, Any], n_nodes: int | None = None) -> dict[str, Any]:
-    """Return the parameters with defaults for None; with kernels="auto", kernels and l2 of the pilot run.
-
-    n_nodes: number of nodes, on which `norm` depends if kernels="auto".
-    """
+def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
+    """Return the parameters with defaults for None; if kernels="auto", those for this graph."""
     filled = dict(given)
     if "kernels" not in given:  # KernelNE has no automatic parameters
         return filled
@@ -41,9 +51,50 @@ def settle(given: Mapping[str, Any], n_nodes: int | None = None) -> dict[str, An
     for name, value in (AUTO if automatic else PLAIN).items():
         if automatic if name == "kernels" else filled[name] is None:
             filled[name] = value
-    if automatic and given["norm"] is None and n_nodes is not None:
-        filled["norm"] = _length(n_nodes)
+    if automatic and graph is not None:
+        n, arcs = graph.n_nodes, graph.neighbours.size
+        if given["walks_per_node"] is None:
+            filled["walks_per_node"] = _walks(n, arcs)
+        if given["l2"] is None:
+            filled["l2"] = _penalty(n, arcs)
+        if given["window_decay"] is None:
+            filled["window_decay"] = _decay(n, arcs)
+        if given["learning_rate"] is None:
+            filled["learning_rate"] = _rate(filled["walks_per_node"], filled["min_learning_rate"])
+        if given["norm"] is None:
+            filled["norm"] = _length(n)
     return filled
+
+
+def _walks(n: int, arcs: int) -> int:
+    """Walks per node for a graph of n nodes.
+
+    In a dense graph a walk forgets its start after a few steps, so a pair is hardly likelier than a random
+    one, and more pairs are needed to learn as much. Large graphs have fewer walks, to save time, small ones
+    more, as they cost little.
+    """
+    walks = min(max(_WALKS * math.sqrt(arcs / max(n, 1)), _FEWEST), _MOST)
+    large, small = min(_LARGE / max(n, 1), 1.0), max(_SMALL / max(n, 1), 1.0)
+    return round(walks * math.cbrt(large) * math.sqrt(small))
+
+
+def _decay(n: int, arcs: int) -> float:
+    """Weight of a pair relative to that of a pair one step closer.
+
+    In a random graph what a walk remembers of its start falls by about 1/√degree with every step; pairs are
+    weighted in proportion to what they tell.
+    """
+    return float(f"{min(_FORGOTTEN / math.sqrt(max(arcs / max(n, 1), 1e-9)), _KEPT):.2g}")
+
+
+def _penalty(n: int, arcs: int) -> float:
+    """Weight decay: in dense graphs pairs attract each other weakly, and a strong decay would win."""
+    return float(f"{AUTO['l2'] * min(_DENSE * n / max(arcs, 1), 1.0):.2g}")
+
+
+def _rate(walks_per_node: Any, least: Any) -> float:
+    """Learning rate for this many walks: fewer walks take longer steps."""
+    return max(float(f"{min(_LEARNING / walks_per_node, _FASTEST):.2g}"), float(least))
 
 
 def _length(n: int) -> float:

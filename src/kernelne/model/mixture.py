@@ -14,19 +14,28 @@ are known. The penalty on the differences of the cᵢ keeps the wide kernels in 
 
 The lower bound of Σc is not in the paper either. While all vectors are alike every kᵢ is 1, and the best sum
 is 1/(1 + n_negative): attraction and repulsion cancel there, only the weight decay is left, and on graphs
-with weak structure the vectors shrink to zero. With a sum one third above that value repulsion is stronger,
-and the vectors separate.
+with weak structure the vectors shrink to zero. With a larger sum repulsion is stronger, and the vectors
+separate (`least_sum`).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: The lower bound of Σc, in units of 1/(1 + n_negative).
-FLOOR = 4 / 3
+
+def least_sum(n_negative: int) -> float:
+    """Lower bound of Σc.
+
+    While vectors are all alike, a pair with its negatives repels by S · (S · (1 + n) − 1), S = Σc, and decays
+    by l2 for each of its 1 + n contexts. The bound keeps the ratio of the two that S = 4/3 · 1/(1 + n) has
+    for the five negatives of the paper, and is at least that for fewer.
+    """
+    n = 1 + n_negative
+    return max(4 / 3, (1 + math.sqrt(1 + 4 * n**2 / 81)) / 2) / n
 
 
 class Moments(NamedTuple):

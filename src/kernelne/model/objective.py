@@ -63,7 +63,7 @@ def walk_pairs(
     gap = np.abs(np.arange(w.size)[:, None] - np.arange(w.size))
     i, j = np.nonzero((gap > 0) & (gap <= window))
     near = window_decay ** (gap[i, j] - 1.0)
-    pairs = np.bincount(i, near, minlength=w.size)
+    pairs: Floats = np.bincount(i, near, minlength=w.size).astype(np.float64)
     return WalkPairs(
         centers=np.concatenate([w[i], np.repeat(w, r.size)]),
         contexts=np.concatenate([w[j], np.tile(r, w.size)]),

@@ -7,6 +7,6 @@
     state = backend.run(prepared, state, until, on_block)    # from any state to any walk; `on_block` may stop
     state = backend.fetch(state)                     # the tables as NumPy arrays
 
-`config` holds the settings, `schedule` divides a run into blocks and records them, `pilot` is a short
-run that chooses parameters, `timing` estimates the time of a run. `cpu` and `gpu` are the backends.
+`config` holds the settings, `schedule` divides a run into blocks and records them, `timing` estimates the
+time of a run. `cpu` and `gpu` are the backends.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -42,13 +42,6 @@ class Prepared:
     def n_walks(self) -> int:
         """Number of walks of a whole run."""
         return self.n_nodes * self.config.walks_per_node
-
-    def adapt(self, config: TrainingConfig) -> Prepared:
-        """Return a copy for a run with other kernels, weight decay or number of walks."""
-        for name in ("seed", "walk_length", "p", "q", "n_threads"):
-            if getattr(config, name) != getattr(self.config, name):
-                raise ValueError(f"{name} differs: call prepare again")
-        return replace(self, config=config)
 
 
 class Backend(Protocol):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne.errors import DivergenceError, warn
-from kernelne.model.mixture import FLOOR, Moments, step_coefficients
+from kernelne.model.mixture import Moments, least_sum, step_coefficients
 from kernelne.training.config import TrainingConfig
 from kernelne.training.state import RECORDED, TrainingState
 
@@ -43,7 +43,7 @@ def norm_limit(config: TrainingConfig) -> float:
 
 def coefficient_floor(config: TrainingConfig) -> float:
     """Lower bound of the sum of the coefficients."""
-    return FLOOR / (1 + config.n_negative) if config.coef_spread else -np.inf
+    return least_sum(config.n_negative) if config.coef_spread else -np.inf
 
 
 class Recorder:
@@ -106,14 +106,16 @@ class Recorder:
         return self.state
 
 
-def warn_of_little(loss: float, config: TrainingConfig) -> None:
+def warn_of_little(state: TrainingState, config: TrainingConfig) -> None:
     """Warn if nothing, or almost nothing, was learned."""
+    loss, n_negative = state.loss, config.n_negative
+    # Of vectors that are all alike every kernel is 1, and the best sum of coefficients is 1/(1 + n_negative).
+    total = 1 / (1 + n_negative) if config.learn_coefficients else state.coefficients.sum()
     if np.isnan(loss):
         warn("no walk has two nodes: there are no pairs, and the vectors keep their random initial values")
-    # A constant kernel of 1/(1 + n_negative) has this loss: attraction and repulsion cancel, and the weight
-    # decay shrinks the vectors.
-    elif config.learn_coefficients and loss > 0.999 * config.n_negative / (1 + config.n_negative):
+    elif loss > 0.999 * ((1 - total) ** 2 + n_negative * total**2):
         warn(
             f"the loss, {loss:.4f}, is that of vectors that are all alike: too few walks for a small graph, "
-            "or too little structure for these kernels; try more walks_per_node, KernelNE or a smaller l2"
+            "or too little structure for these kernels; try more walks_per_node, a higher learning_rate or a "
+            "smaller l2"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,9 @@ from kernelne.training.timing import run_seconds
 def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
     """Return properties by name, in the order to show them; all values can be written as JSON.
 
-    Memory and time are those of `estimator`, a KernelNE or MKernelNE, its pilot run included.
+    Memory and time are those of `estimator`, a KernelNE or MKernelNE.
     """
-    config = replace(estimator.config(), walks_per_node=estimator.n_walks())
+    config = estimator.config(graph)
     n_tables = estimator.n_tables()
     backend = load_backend(estimator.backend)
     degrees = graph.degrees
