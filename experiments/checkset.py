@@ -19,8 +19,6 @@ from common import load
 from kernelne import Graph, read_graph, read_labels
 from kernelne.datasets import load_dataset
 
-#: The parameters for all graphs.
-SEEDS = (11, 12, 13)
 _NEIGHBOURS = 10
 
 

@@ -21,6 +21,7 @@ from kernelne import (
     MissingDependencyError,
     MKernelNE,
     ParameterError,
+    load_dataset,
 )
 from kernelne.model import combine_tables, defaults
 
@@ -257,4 +258,15 @@ def test_nothing_to_learn_is_warned_of():
 
 def test_next_to_nothing_learned_is_warned_of():
     with pytest.warns(UserWarning, match="all alike"):
-        MKernelNE(**FAST).fit(np.random.default_rng(0).integers(0, 300, (3000, 2)))
+        MKernelNE(**FAST, learning_rate=0.01).fit(np.random.default_rng(0).integers(0, 300, (3000, 2)))
+    with pytest.warns(UserWarning, match="all alike"):
+        KernelNE(**FAST | {"walks_per_node": 50}, sigma=50.0, l2=1.0).fit(EDGES)
+
+
+def test_many_negatives_do_not_let_vectors_collapse():
+    graph = load_dataset("planted:n=400,k=4,p_in=0.2,p_out=0.02,seed=1").graph
+    for n_negative in (5, 20, 60):
+        model = MKernelNE(n_negative=n_negative, shared_negatives=30, dim=16, random_state=0).fit(graph)
+        same = model.embedding_.reshape(4, 100, 16)
+        spread = np.linalg.norm(same - same.mean(axis=1, keepdims=True), axis=2).mean()
+        assert np.linalg.norm(model.embedding_ - model.embedding_.mean(axis=0), axis=1).mean() > 2 * spread

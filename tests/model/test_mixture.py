@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelne.model.mixture import Moments, n_sums, step_coefficients
+from kernelne.model.mixture import Moments, least_sum, n_sums, step_coefficients
 
 
 class Pairs:
@@ -133,3 +133,12 @@ def test_a_floor_under_the_sum_is_kept_at_the_least_cost(seed, n_kernels, floor)
     pull = 2 * m.quadratic @ c - 2 * m.linear
     gradient = rate * (pull + m.n_pairs * (coef_l2 * c + coef_spread * (c - c.mean()))) + c - pairs.start
     np.testing.assert_allclose(gradient, gradient.mean(), atol=1e-6 * max(1, np.abs(gradient).max()))
+
+
+@pytest.mark.parametrize("n_negative", [1, 2, 5, 6, 20, 120, 10_000])
+def test_the_least_sum_repels_vectors_that_are_all_alike_as_much_as_they_decay(n_negative):
+    contexts, least = 1 + n_negative, least_sum(n_negative)
+    repelled = least * (least * contexts - 1)
+    assert repelled / contexts > 1 / 81 - 1e-9
+    assert (abs(repelled / contexts - 1 / 81) < 1e-9) == (n_negative >= 5)
+    assert 1 / contexts < least <= 4 / 3 / min(contexts, 6)

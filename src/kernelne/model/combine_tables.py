@@ -26,7 +26,7 @@ _BLOCK_COLUMNS, _BLOCK_ROWS = 16, 2**16
 _BLOCK_NODES, _DIRECTIONS_FROM = 2**13, 2**17
 
 #: Weight of the neighbours' mean in joint rows: it has less noise than a row itself.
-_NEAR = np.float32(3.0)
+_NEAR = np.float32(1.5)
 
 
 def check_options(vectors: Any, norm: Any, dim: Any) -> None:
@@ -59,10 +59,11 @@ def combine(
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
     has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
-    a center towards the contexts of its neighbours, so one half is center plus three times the mean of these,
-    the other context plus three times the mean of the neighbours' centers. Both side by side are projected
-    onto the `dim` directions in which they are largest. Where linked nodes are alike, the halves are nearly equal, and this
-    is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both up.
+    a center towards the contexts of its neighbours, so one half is center plus 1.5 times the mean of these,
+    the other context plus 1.5 times the mean of the neighbours' centers. Both side by side are projected
+    onto the `dim` directions in which they are largest. Where linked nodes are alike, the halves are nearly
+    equal, and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix
+    both up.
     """
     if vectors == "concat":
         made = np.hstack([center, context])

@@ -24,21 +24,21 @@ PLAIN: dict[str, Any] = {
 }  # fmt: skip
 
 #: Walks per node: _WALKS · √(mean degree), clipped; fewer for large graphs, more for small ones.
-_WALKS, _FEWEST, _MOST = 10.0, 50.0, 80.0
+_WALKS, _FEWEST, _MOST = 10.0, 60.0, 80.0
 _LARGE, _SMALL = 50_000, 1_000
 #: Weight of a pair relative to that of a pair one step closer: _FORGOTTEN / √(mean degree), at most _KEPT.
 _FORGOTTEN, _KEPT = 1.3, 0.5
-#: Mean degree from which on the weight decay is lowered, in inverse proportion.
-_DENSE = 25.0
+#: Mean degrees from which on the weight decay is lowered, and the learning rate raised, in proportion.
+_DENSE, _VERY_DENSE = 25.0, 40.0
 #: Product of walks per node and learning rate, and the highest learning rate.
-_LEARNING, _FASTEST = 16.0, 0.5
+_LEARNING, _FASTEST = 12.0, 0.5
 #: The mean length of rows is _LENGTH / n^¼, clipped to [_SHORTEST, _LONGEST].
 _LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
 
 #: Values for a graph of 2,000 nodes and 5,000 edges, where the graph is not known.
 AUTO: dict[str, Any] = PLAIN | {
-    "kernels": _gaussians(1.25, 5.0), "walks_per_node": 50, "window_decay": 0.5, "learning_rate": 0.32,
-    "vectors": "joint", "norm": 3.0,
+    "kernels": _gaussians(1.25, 5.0), "coef_spread": 0.5, "walks_per_node": 60, "window_decay": 0.5,
+    "learning_rate": 0.2, "vectors": "joint", "norm": 3.0,
 }  # fmt: skip
 
 
@@ -60,7 +60,9 @@ def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
         if given["window_decay"] is None:
             filled["window_decay"] = _decay(n, arcs)
         if given["learning_rate"] is None:
-            filled["learning_rate"] = _rate(filled["walks_per_node"], filled["min_learning_rate"])
+            filled["learning_rate"] = max(
+                _rate(n, arcs, filled["walks_per_node"]), filled["min_learning_rate"]
+            )
         if given["norm"] is None:
             filled["norm"] = _length(n)
     return filled
@@ -92,9 +94,10 @@ def _penalty(n: int, arcs: int) -> float:
     return float(f"{AUTO['l2'] * min(_DENSE * n / max(arcs, 1), 1.0):.2g}")
 
 
-def _rate(walks_per_node: Any, least: Any) -> float:
-    """Learning rate for this many walks: fewer walks take longer steps."""
-    return max(float(f"{min(_LEARNING / walks_per_node, _FASTEST):.2g}"), float(least))
+def _rate(n: int, arcs: int, walks_per_node: int) -> float:
+    """Learning rate for this many walks: fewer walks take longer steps, and so do weak pairs."""
+    learning = _LEARNING * max(arcs / max(n, 1) / _VERY_DENSE, 1.0)
+    return float(f"{min(learning / walks_per_node, _FASTEST):.2g}")
 
 
 def _length(n: int) -> float:

@@ -32,10 +32,10 @@ def least_sum(n_negative: int) -> float:
 
     While vectors are all alike, a pair with its negatives repels by S · (S · (1 + n) − 1), S = Σc, and decays
     by l2 for each of its 1 + n contexts. The bound keeps the ratio of the two that S = 4/3 · 1/(1 + n) has
-    for the five negatives of the paper, and is at least that for fewer.
+    for the five negatives of the paper, or that S itself for fewer.
     """
     n = 1 + n_negative
-    return max(4 / 3, (1 + math.sqrt(1 + 4 * n**2 / 81)) / 2) / n
+    return (4 / 3 if n_negative <= 5 else (1 + math.sqrt(1 + 4 * n**2 / 81)) / 2) / n
 
 
 class Moments(NamedTuple):
