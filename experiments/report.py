@@ -19,6 +19,7 @@ from kernelne.io.files import atomic_output
 EXPERIMENTS = (
     "table1",
     "default",
+    "default_rivals",
     "tables2_5",
     "table6",
     "table7",

@@ -267,6 +267,8 @@ def wanted(graph, center, context, vectors):
     if vectors == "sum":
         return total
     links = graph.to_scipy().toarray().astype(np.float64)
+    if vectors == "joint" and graph.directed:
+        links = links + links.T
     around = [np.zeros_like(center), np.zeros_like(context)]
     for node in range(graph.n_nodes):
         if links[node].any():

@@ -15,8 +15,8 @@ if not FOLDER.exists():
     pytest.skip("the experiments are not part of the source distribution", allow_module_level=True)
 sys.path.insert(0, str(FOLDER))
 
-baselines, common, report, search, table6, table7, tables2_5 = map(
-    import_module, ("baselines", "common", "report", "search", "table6", "table7", "tables2_5")
+baselines, common, default_rivals, report, table6, table7, tables2_5 = map(
+    import_module, ("baselines", "common", "default_rivals", "report", "table6", "table7", "tables2_5")
 )
 Cell, Section, Store = common.Cell, common.Section, common.Store
 FACTS = {"commit": "abc1234", "machine": "a machine", "seconds": 36.0}
@@ -212,16 +212,18 @@ def test_kept_tables_are_as_the_store_writes_them(path):
     assert len(lines) == path.read_text().count("\n")
 
 
-def test_the_search_is_summed_up_by_training_and_way(store):
-    for graph, f1 in (("cora", 0.9), ("ppi", 0.3)):
-        key = {"plan": "first", "graph": graph, "training": 0}
-        settings = {"kernel": "gaussian", "sigma": 1.4, "l2": 0.01}
-        ways = {way: {"micro": [f1], "macro": [f1]} for way in ("sum", "center")}
-        store.write("search", key, {"settings": settings, "shares": [10], "ways": ways})
-    _, _, first, second = search.show(store).splitlines()
-    assert first.startswith("| first | g1.4, l2 0.01 | sum | – | +0.")
-    assert second.startswith("| first | g1.4, l2 0.01 | center | – | +0.")
-    assert first.endswith("| – |")
+def test_the_default_is_set_beside_the_best_rival_of_each_cell(store):
+    low, high = [0.1] * 5, [0.5] * 5
+    for method, micro, macro in (("MKernelNE()", high, low), ("NetMF", low, high), ("ProNE", low, low)):
+        scores = {"raw_micro_f1": micro, "raw_macro_f1": macro}
+        store.write("rivals", {"graph": "karate", "method": method, "seed": 0}, scores)
+    methods = ("MKernelNE()", "NetMF", "ProNE")
+    (section,) = default_rivals.render(store, graphs=("karate", "wine"), methods=methods)
+    assert "50% on check graphs" in str(section)
+    *_, row = str(section).splitlines()
+    assert row.startswith("| karate | check | 0.500 (0.100) |")
+    assert row.endswith("| 50% | -0.400 |")
+    assert default_rivals.render(store, graphs=("wine",), methods=methods) == []
 
 
 def test_without_data_one_clear_line(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,7 @@ def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float
 
     Only a few columns are computed at a time, so that temporary arrays take a fraction of a table.
     """
-    shares = csr_array(
-        (_neighbour_shares(graph), graph.neighbours, graph.offsets), (graph.n_nodes, graph.n_nodes)
-    )
+    shares = _shares(graph)
     made = np.empty_like(center)
     for first in range(0, center.shape[1], _BLOCK_COLUMNS):
         columns = slice(first, first + _BLOCK_COLUMNS)
@@ -102,10 +101,11 @@ def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float
 def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return both smoothed tables side by side, projected onto their `dim` largest directions.
 
-    The directions come from all nodes, or from _DIRECTIONS_FROM of a larger graph.
+    In a directed graph predecessors are neighbours too: pairs of a walk are trained on in both orders. The
+    directions come from all nodes, or from _DIRECTIONS_FROM of a larger graph.
     """
     n, dim = center.shape
-    shares = csr_array((_neighbour_shares(graph), graph.neighbours, graph.offsets), (n, n))
+    shares = _shares_both_ways(graph) if graph.directed else _shares(graph)
 
     def halves(rows: Any) -> NDArray[np.float32]:
         near = shares[rows]
@@ -126,6 +126,23 @@ def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]
     for rows in blocks(np.arange(n)):
         made[rows] = halves(rows) @ turned
     return made
+
+
+def _shares(graph: Any) -> csr_array:
+    """Adjacency matrix with rows that sum to 1."""
+    return csr_array(
+        (_neighbour_shares(graph), graph.neighbours, graph.offsets), (graph.n_nodes, graph.n_nodes)
+    )
+
+
+def _shares_both_ways(graph: Any) -> csr_array:
+    """The same for the graph with all arcs in both directions."""
+    arcs = graph.to_scipy()
+    rows = csr_array(arcs + arcs.T)
+    both = SimpleNamespace(
+        n_nodes=graph.n_nodes, offsets=rows.indptr, neighbours=rows.indices, weights=rows.data
+    )
+    return _shares(both)
 
 
 def _neighbour_shares(graph: Any) -> NDArray[np.float32]:
