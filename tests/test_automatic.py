@@ -119,6 +119,8 @@ def test_large_graphs_have_fewer_walks_and_small_ones_more():
     sizes = [4, 10, 250, 1_000, 50_000, 400_000, 50_000_000]
     walks = [defaults.settle(MKernelNE().get_params(), size(n, 4))["walks_per_node"] for n in sizes]
     assert walks == [949, 600, 120, 60, 60, 30, 6]
+    rates = [defaults.settle(MKernelNE().get_params(), size(n, 4))["learning_rate"] for n in sizes]
+    assert rates == [0.2, 0.2, 0.2, 0.2, 0.2, 0.4, 0.5]
 
 
 def test_fewer_walks_take_longer_steps():

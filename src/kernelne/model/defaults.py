@@ -95,8 +95,11 @@ def _penalty(n: int, arcs: int) -> float:
 
 
 def _rate(n: int, arcs: int, walks_per_node: int) -> float:
-    """Learning rate for this many walks: fewer walks take longer steps, and so do weak pairs."""
-    learning = _LEARNING * max(arcs / max(n, 1) / _VERY_DENSE, 1.0)
+    """Learning rate for this many walks: fewer walks take longer steps, and so do weak pairs.
+
+    The more walks of small graphs are not for shorter steps: the vectors of a few nodes hinder each other.
+    """
+    learning = _LEARNING * max(arcs / max(n, 1) / _VERY_DENSE, 1.0) * math.sqrt(max(_SMALL / max(n, 1), 1.0))
     return float(f"{min(learning / walks_per_node, _FASTEST):.2g}")
 
 
