@@ -1,4 +1,4 @@
-"""Time of the default on a large graph of blocks, with the share of near nodes that are in a node's own block.
+"""Time of the default on a large graph of blocks, and the share of near nodes that are in the own block.
 
     python benchmarks/blocks.py [--nodes 1000000] [--backend gpu] [--walks 10]
 
