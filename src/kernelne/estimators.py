@@ -280,7 +280,8 @@ class MKernelNE(_WalkEmbedder):
         KernelNE's defaults or those below.
     coef_l2: weight decay of the coefficients, β; None: 0.02.
     coef_spread: penalty on differences between the coefficients, γ, together with a lower bound of their sum
-        that keeps the vectors from collapsing; 0 disables both, as in the paper; None: 1.5.
+        that keeps the vectors from collapsing; 0 disables both, as in the paper; None: 1.5, or 0.5 with
+        kernels="auto".
 
     All other parameters and attributes are those of KernelNE.
 

@@ -140,7 +140,7 @@ MODEL: Options = {
         float | None,
         "--coef-spread",
         help="mkernelne: penalty of the differences between the coefficients; 0 for none.",
-        default=1.5,
+        default="0.5 with auto, else 1.5",
     ),
     "vectors": _model(
         str | None,
