@@ -46,7 +46,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.getoption("numprocesses", None) and session.config.getoption("markexpr") != "gpu":
         code = "import kernelne; kernelne.KernelNE(dim=4, walks_per_node=1).fit([(0, 1)])"
         compiling = subprocess.Popen([sys.executable, "-c", code])
-        session.config.add_cleanup(lambda: [compiling.wait()])
+        session.config.add_cleanup(compiling.wait)
 
 
 #: Files that take longest: they come first, so that no process is left with one of them at the end.

@@ -54,11 +54,10 @@ class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         config = TrainingConfig(**given)
         return replace(config, dim=config.dim // 2) if params["vectors"] == "concat" else config
 
-    def check(self, graph: Any, config: TrainingConfig | None = None) -> Graph:
+    def check(self, graph: Any) -> Graph:
         """Raise the errors that `fit` would raise before training; returns the graph."""
         checked = as_graph(graph)
-        config = config or self.config(checked)
-        self._backend().check(checked, config, self.n_tables(), int(self.dim))
+        self._backend().check(checked, self.config(checked), self.n_tables(), int(self.dim))
         return checked
 
     def n_tables(self) -> float:
