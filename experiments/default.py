@@ -60,24 +60,25 @@ CHANGES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "all pairs of the window alike": {"window_decay": 1.0},
     "window_decay = 0.5 for all": {"window_decay": 0.5},
-    "learning rate 0.1": {"learning_rate": 0.1},
+    "learning rate 0.3": {"learning_rate": 0.3},
     "learning rate 0.025, as in the paper": {"learning_rate": 0.025},
     "one kernel, sigma 1.25": {"kernels": gaussians(1.25)},
     "kernels of sigma 1, 2, 3": {"kernels": gaussians(1.0, 2.0, 3.0)},
-    "25 walks a node, rate 0.48": {"walks_per_node": 25, "learning_rate": 0.48},
-    "120 walks a node, rate 0.1": {"walks_per_node": 120, "learning_rate": 0.1},
+    "25 walks a node, rate 0.4": {"walks_per_node": 25, "learning_rate": 0.4},
+    "120 walks a node, rate 0.085": {"walks_per_node": 120, "learning_rate": 0.085},
     "l2 = 0.01 for all": {"l2": 0.01},
     "l2 = 0.003 for all": {"l2": 0.003},
     "vectors: smooth": {"vectors": "smooth"},
     "vectors: center": {"vectors": "center"},
-    "length 6 for all": {"norm": 6.0},
-    "coef_spread = 1.5": {"coef_spread": 1.5},
+    "length 4 for all": {"norm": 4.0},
+    "coef_spread = 0.5 for all": {"coef_spread": 0.5},
+    "coef_spread = 1.5 for all": {"coef_spread": 1.5},
     "coefficients free, as in the paper": {"coef_l2": 0.1, "coef_spread": 0.0},
 }
 
 
 #: Parameters that depend on the graph.
-TOLD = ("walks_per_node", "learning_rate", "window_decay", "l2", "norm")
+TOLD = ("walks_per_node", "learning_rate", "window_decay", "l2", "coef_spread", "norm")
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from skipgram_reference import walk_steps
 
 from kernelne.baselines._clusters import Clusters, pull
 from kernelne.baselines._skipgram import LOGISTIC, SQUARED, Walking, train_inner_products
+from kernelne.training.cpu.barrier import announce, make_barrier
 from kernelne.training.cpu.loop import Step, Tables
 from kernelne.training.cpu.scratch import make_scratch
 from kernelne.walks.negatives import alias_table, draw_alias
@@ -29,6 +30,14 @@ def _problem(random_graph, seed, *, n, dim, length, window, n_shared, l2):
     no_steps, no_rows = np.empty((0, dim), np.float32), np.empty(0, np.int64)
     tables = Tables(center, context, False, no_steps, no_rows, no_steps, no_rows)
     return walking, tables, make_scratch(length, n_shared, dim, 1)
+
+
+def _train(first, last, walking, kind, clusters, tables, scratch):
+    """Train on walks first … last − 1; returns pairs, loss and the number of exploded rows."""
+    barrier, sums = make_barrier(), np.zeros(3)
+    announce(barrier, first, last)
+    train_inner_products(0, 1, barrier, walking, kind, clusters, tables, scratch, sums)
+    return tuple(sums)
 
 
 def _drawn(walking, walk):
@@ -58,7 +67,7 @@ def test_one_walk_is_one_step(random_graph, seed, walk, squared, **shape):
     nodes, noise = _drawn(walking, walk)
     nothing = Clusters(np.empty((0, shape["dim"]), np.float32), 1.0)
     kind = SQUARED if squared else LOGISTIC
-    pairs, loss, n_bad = train_inner_products(walk, walk + 1, walking, kind, nothing, tables, scratch)
+    pairs, loss, n_bad = _train(walk, walk + 1, walking, kind, nothing, tables, scratch)
     if nodes.size < 2:
         assert (pairs, loss, n_bad) == (0, 0.0, 0)
         return
@@ -95,7 +104,7 @@ def test_walks_of_a_batch_follow_each_other(random_graph):
                 nodes, noise, center, context, window=3, n_negative=5, l2=0.01, rate=RATE, squared=False
             )
             center, context = center + steps[0], context + steps[1]
-    train_inner_products(0, 40, walking, LOGISTIC, nothing, tables, scratch)
+    _train(0, 40, walking, LOGISTIC, nothing, tables, scratch)
     np.testing.assert_allclose(tables.center, center, rtol=0, atol=1e-4)
     np.testing.assert_allclose(tables.context, context, rtol=0, atol=1e-4)
 

@@ -14,7 +14,7 @@ from kernelne.errors import DivergenceError, ParameterError
 from kernelne.model.kernels import KERNELS
 from kernelne.training import backend
 from kernelne.training.cpu import backend as cpu
-from kernelne.training.cpu.barrier import wait_for_all
+from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.threads import Workers
 from kernelne.training.schedule import blocks
 
@@ -142,3 +142,41 @@ def test_workers_work_again_after_one_of_them_failed():
     with pytest.raises(RuntimeError, match="here"):
         workers.each(fails)
     assert workers.each(meet) == [True] * 3
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_a_team_takes_every_walk_once(n_threads):
+    workers, taken = Workers(n_threads), [[] for _ in range(n_threads)]
+
+    def work(part):
+        while True:
+            first, last = next_block(workers.barrier, n_threads)
+            if first == last:
+                return
+            while (walk := take(workers.barrier, 3)) < last:
+                taken[part] += range(walk, min(walk + 3, last))
+            if not wait_for_all(workers.barrier, n_threads) or part == 0:
+                return
+
+    for _ in range(2):  # the threads are there for the next run
+        with workers.team(work) as train:
+            for first, last in [(0, 10), (10, 11), (11, 500)]:
+                train(first, last)
+                assert sorted(walk for each in taken for walk in each) == list(range(last))
+        taken = [[] for _ in range(n_threads)]
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_what_a_thread_of_a_team_raises_is_raised(failing):
+    workers = Workers(3)
+
+    def work(part):
+        if part == failing:
+            raise KeyboardInterrupt
+        next_block(workers.barrier, 3)
+
+    with pytest.raises(KeyboardInterrupt), workers.team(work) as train:
+        train(0, 10)
+    with pytest.raises(ZeroDivisionError), workers.team(lambda part: next_block(workers.barrier, 3)):
+        raise ZeroDivisionError
+    assert workers.each(lambda part: bool(wait_for_all(workers.barrier, 3))) == [True] * 3

@@ -15,6 +15,8 @@ negatives.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +26,8 @@ from kernelne._jit import cached
 from kernelne.baselines._clusters import Clusters, gather
 from kernelne.model import kernels
 from kernelne.model.mixture import n_sums
-from kernelne.training.cpu.backend import WalkRun
+from kernelne.training.cpu.backend import TrainBlock, WalkRun
+from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.loop import (
     FAST,
     Step,
@@ -33,6 +36,7 @@ from kernelne.training.cpu.loop import (
     prefetch_walk,
     read_rows,
     sample_batch,
+    walks_at_once,
     weigh_pairs,
     write_rows,
 )
@@ -137,29 +141,41 @@ def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, table
 
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_inner_products(
-    first: Any, last: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any
-) -> Any:
-    """Train on walks first … last − 1; returns pairs, their loss, and the number of exploded rows."""
-    step = walking.step
-    length_known, n_pairs, n_bad, all_pairs, all_loss = 0, 0.0, 0, 0.0, 0.0
-    for start in range(first, last, BATCH):
-        size = min(BATCH, last - start)
-        sample_batch(start, size, walking.graph, walking.plan, walking.noise, s)
-        for b in range(size):
-            if b + 1 < size:
-                prefetch_walk(b + 1, tables, s)
-            if s.lengths[b] < 2:
-                continue
-            if s.lengths[b] != length_known:
-                length_known = s.lengths[b]
-                n_pairs = weigh_pairs(length_known, step, s)
-            rate = _rate_of(start + b, step)
-            loss, bad = _step_walk(b, rate, n_pairs, loss_kind, step, tables, s)
-            loss += gather(b, rate, (start + b) / step.n_walks, clusters, tables.center, s)
-            n_bad += bad
-            all_pairs += n_pairs
-            all_loss += loss
-    return all_pairs, all_loss, n_bad
+    part: Any, n_parts: Any, barrier: Any, walking: Any, loss_kind: Any, clusters: Any, tables: Any, s: Any,
+    sums: Any,
+) -> None:  # fmt: skip
+    """Train on one thread's part of the next block (part 0), or of all blocks until there are no more.
+
+    `sums` collects the pairs, their loss, and the number of exploded rows.
+    """
+    step, n_pairs = walking.step, 0.0 + s.pairs.sum()
+    while True:
+        first, last = next_block(barrier, n_parts)
+        if first == last:
+            return
+        at_once = walks_at_once(first, last, n_parts)
+        low = take(barrier, at_once)
+        while low < last:
+            high = min(low + at_once, last)
+            for start in range(low, high, BATCH):
+                size = min(BATCH, high - start)
+                sample_batch(start, size, walking.graph, walking.plan, walking.noise, s)
+                for b in range(size):
+                    if b + 1 < size:
+                        prefetch_walk(b + 1, tables, s)
+                    if s.lengths[b] < 2:
+                        continue
+                    if s.lengths[b] != s.known[0]:
+                        n_pairs = weigh_pairs(s.lengths[b], step, s)
+                    rate = _rate_of(start + b, step)
+                    loss, bad = _step_walk(b, rate, n_pairs, loss_kind, step, tables, s)
+                    loss += gather(b, rate, (start + b) / step.n_walks, clusters, tables.center, s)
+                    sums[0] += n_pairs
+                    sums[1] += loss
+                    sums[2] += bad
+            low = take(barrier, at_once)
+        if not wait_for_all(barrier, n_parts) or part == 0:
+            return
 
 
 class InnerProductLoss:
@@ -173,17 +189,25 @@ class InnerProductLoss:
         self.kind = kind
         self.clusters = clusters
 
-    def train(self, run: WalkRun, first: int, last: int) -> tuple[NDArray[np.float64], int]:
+    @contextmanager
+    def training(self, run: WalkRun) -> Iterator[TrainBlock]:
         walking = Walking(run.graph, run.plan, run.noise, run.step)
         clusters = self.clusters or Clusters(run.tables.center[:0], 1.0)
+        found = np.zeros((run.config.n_threads, 16))  # on cache lines of their own
 
-        def work(part: int, low: int, high: int) -> tuple[float, float, int]:
-            done: tuple[float, float, int] = train_inner_products(
-                low, high, walking, self.kind, clusters, run.tables, run.scratch[part]
-            )
-            return done
+        def work(part: int) -> None:
+            train_inner_products(
+                part, run.config.n_threads, run.workers.barrier, walking, self.kind, clusters, run.tables,
+                run.scratch[part], found[part],
+            )  # fmt: skip
 
-        pairs, loss, n_bad = (sum(each) for each in zip(*run.workers.share(first, last, work), strict=True))
-        sums = np.zeros(n_sums(1))
-        sums[:2] = pairs, loss
-        return sums, int(n_bad)
+        with run.workers.team(work) as train:
+
+            def train_block(first: int, last: int) -> tuple[NDArray[np.float64], int]:
+                found[...] = 0.0
+                train(first, last)
+                sums = np.zeros(n_sums(1))
+                sums[:2] = found[:, :2].sum(axis=0)
+                return sums, int(found[:, 2].sum())
+
+            yield train_block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kernelne._checks import available_threads
+from kernelne._jit import cached
 from kernelne.errors import ParameterError
 
 #: Ways to make the embedding from the two tables.
@@ -26,8 +29,9 @@ _BLOCK_COLUMNS, _BLOCK_ROWS = 16, 2**16
 #: Number of nodes whose joint rows are computed at a time, and from which their directions are found.
 _BLOCK_NODES, _DIRECTIONS_FROM = 2**13, 2**17
 
-#: Weight of the neighbours' mean in joint rows: it has less noise than a row itself.
-_NEAR = np.float32(1.5)
+#: Weight of the neighbours' mean in joint rows: the mean degree over 20, clipped to this range. The mean has
+#: less noise than a row itself, the less the more neighbours there are.
+_NEAR = 1.5, 3.0
 
 
 def check_options(vectors: Any, norm: Any, dim: Any) -> None:
@@ -60,11 +64,11 @@ def combine(
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
     has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
-    a center towards the contexts of its neighbours, so one half is center plus 1.5 times the mean of these,
-    the other context plus 1.5 times the mean of the neighbours' centers. Both side by side are projected
-    onto the `dim` directions in which they are largest. Where linked nodes are alike, the halves are nearly
-    equal, and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix
-    both up.
+    a center towards the contexts of its neighbours, so one half is center plus 1.5 times the mean of these
+    (more where there are many neighbours), the other context plus as much of the neighbours' centers. Both
+    side by side are projected onto the `dim` directions in which they are largest, and every row is scaled to
+    the same length. Where linked nodes are alike, the halves are nearly equal, and this is nearly "smooth"
+    rotated; where they are not, as in bipartite graphs, the sum would mix both up.
     """
     if vectors == "concat":
         made = np.hstack([center, context])
@@ -106,26 +110,57 @@ def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]
     """
     n, dim = center.shape
     shares = _shares_both_ways(graph) if graph.directed else _shares(graph)
+    weight = np.float32(np.clip(shares.nnz / max(n, 1) / 20, *_NEAR))
+
+    shares.data *= weight
 
     def halves(rows: Any) -> NDArray[np.float32]:
-        near = shares[rows]
-        return np.hstack([center[rows] + _NEAR * (near @ context), context[rows] + _NEAR * (near @ center)])
+        made = np.empty((len(rows), 2 * dim), np.float32)
+        _fill_halves(rows, shares.indptr, shares.indices, shares.data, center, context, made)
+        return made
 
     def blocks(rows: Any) -> Iterator[Any]:
         return (rows[first : first + _BLOCK_NODES] for first in range(0, len(rows), _BLOCK_NODES))
 
-    moments = np.zeros((2 * dim, 2 * dim))
-    for rows in blocks(np.arange(n)[:: -(-n // _DIRECTIONS_FROM)]):
-        part = halves(rows)
-        moments += part.T @ part
-    axes = np.linalg.eigh(moments)[1][:, : dim - 1 : -1]
-    # A direction has no sign of its own: the same one every time.
-    axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
-    turned = axes.astype(np.float32)
-    made = np.empty_like(center)
-    for rows in blocks(np.arange(n)):
-        made[rows] = halves(rows) @ turned
+    with ThreadPoolExecutor(available_threads()) as threads:
+
+        def squares(rows: Any) -> NDArray[np.float32]:
+            part = halves(rows)
+            return part.T @ part
+
+        some = np.arange(n)[:: -(-n // _DIRECTIONS_FROM)]
+        moments = sum(threads.map(squares, blocks(some)), np.zeros((2 * dim, 2 * dim)))
+        axes = np.linalg.eigh(moments)[1][:, : dim - 1 : -1]
+        # A direction has no sign of its own: the same one every time.
+        axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
+        turned = axes.astype(np.float32)
+        made = np.empty_like(center)
+
+        def turn(rows: Any) -> None:
+            part = halves(rows) @ turned
+            lengths = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None]
+            made[rows] = np.divide(part, lengths, out=part, where=lengths > 0)
+
+        list(threads.map(turn, blocks(np.arange(n))))  # raises what a thread has raised
     return made
+
+
+@cached(fastmath=True)
+def _fill_halves(
+    rows: Any, offsets: Any, neighbours: Any, shares: Any, center: Any, context: Any, made: Any
+) -> None:
+    """Fill made[i] with center and context of rows[i], each plus its neighbours' rows of the other table."""
+    dim = center.shape[1]
+    for i in range(rows.size):
+        row = rows[i]
+        own, other = made[i, :dim], made[i, dim:]
+        own[:] = center[row]
+        other[:] = context[row]
+        for entry in range(offsets[row], offsets[row + 1]):
+            share, node = shares[entry], neighbours[entry]
+            for column in range(dim):
+                own[column] += share * context[node, column]
+                other[column] += share * center[node, column]
 
 
 def _shares(graph: Any) -> csr_array:

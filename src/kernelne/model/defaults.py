@@ -1,8 +1,8 @@
 """The values that MKernelNE uses for parameters that are None.
 
 If kernels are given, these are the plain defaults. With kernels="auto" they depend on the graph alone, never
-on labels: most are constants that gave good scores on graphs of many kinds, from sparse to dense; walks,
-learning rate and the length of the vectors follow from the numbers of nodes and edges. docs/method.md has the
+on labels: some are constants that gave good scores on graphs of many kinds, from sparse to dense; the window,
+walks, learning rate, penalties and the length of the vectors follow from the graph. docs/method.md has the
 measurements.
 """
 
@@ -10,7 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 
 def _gaussians(*sigmas: float) -> tuple[tuple[str, float], ...]:
@@ -26,19 +31,21 @@ PLAIN: dict[str, Any] = {
 #: Walks per node: _WALKS · √(mean degree), clipped; fewer for large graphs, more for small ones.
 _WALKS, _FEWEST, _MOST = 10.0, 60.0, 80.0
 _LARGE, _SMALL = 50_000, 1_000
-#: Weight of a pair relative to that of a pair one step closer: _FORGOTTEN / √(mean degree), at most _KEPT.
-_FORGOTTEN, _KEPT = 1.3, 0.5
+#: Bounds of the weight of a pair relative to that of a pair one step closer.
+_FORGOTTEN, _KEPT = 0.05, 0.8
 #: Mean degrees from which on the weight decay is lowered, and the learning rate raised, in proportion.
-_DENSE, _VERY_DENSE = 25.0, 40.0
+_DENSE, _VERY_DENSE = 25.0, 32.0
+#: Contexts of a pair, itself and its negatives, from which on the L2 penalty is lowered in proportion.
+_CONTEXTS = 6
 #: Product of walks per node and learning rate, and the highest learning rate.
-_LEARNING, _FASTEST = 12.0, 0.5
-#: The mean length of rows is _LENGTH / n^¼, clipped to [_SHORTEST, _LONGEST].
-_LENGTH, _SHORTEST, _LONGEST = 20.0, 1.0, 4.0
+_LEARNING, _FASTEST = 10.0, 0.5
+#: The mean length of rows is _LENGTH / n^0.4, clipped to [_SHORTEST, _LONGEST].
+_LENGTH, _SHORTEST, _LONGEST = 75.0, 1.0, 4.0
 
-#: Values for a graph of 2,000 nodes and 5,000 edges, where the graph is not known.
+#: Values for a graph of 2,000 nodes and 4,000 edges, where the graph is not known.
 AUTO: dict[str, Any] = PLAIN | {
-    "kernels": _gaussians(1.25, 5.0), "coef_spread": 0.5, "walks_per_node": 60, "window_decay": 0.5,
-    "learning_rate": 0.2, "vectors": "joint", "norm": 3.0,
+    "kernels": _gaussians(1.25, 5.0), "walks_per_node": 60, "window_decay": 0.5,
+    "learning_rate": 0.17, "vectors": "joint", "norm": 3.5,
 }  # fmt: skip
 
 
@@ -56,9 +63,11 @@ def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
         if given["walks_per_node"] is None:
             filled["walks_per_node"] = _walks(n, arcs)
         if given["l2"] is None:
-            filled["l2"] = _penalty(n, arcs)
+            filled["l2"] = _penalty(n, arcs, given["n_negative"])
+        if given["coef_spread"] is None:
+            filled["coef_spread"] = _spread(n, arcs)
         if given["window_decay"] is None:
-            filled["window_decay"] = _decay(n, arcs)
+            filled["window_decay"] = _decay(graph)
         if given["learning_rate"] is None:
             filled["learning_rate"] = max(
                 _rate(n, arcs, filled["walks_per_node"]), filled["min_learning_rate"]
@@ -80,18 +89,39 @@ def _walks(n: int, arcs: int) -> int:
     return round(walks * math.cbrt(large) * math.sqrt(small))
 
 
-def _decay(n: int, arcs: int) -> float:
-    """Weight of a pair relative to that of a pair one step closer.
+def _decay(graph: Any) -> float:
+    """Weight of a pair relative to that of a pair one step closer: what a walk remembers after a step.
 
-    In a random graph what a walk remembers of its start falls by about 1/√degree with every step; pairs are
-    weighted in proportion to what they tell.
+    This is the root mean square of the singular values of the walk's matrix, D^-½ A D^-½: 1/√degree where all
+    nodes have the same degree. Pairs are weighted in proportion to what they tell.
     """
-    return float(f"{min(_FORGOTTEN / math.sqrt(max(arcs / max(n, 1), 1e-9)), _KEPT):.2g}")
+    n, weights = graph.n_nodes, graph.weights
+    data = np.ones(graph.neighbours.size, np.float32) if weights is None else weights
+    rows = csr_array((data, graph.neighbours, graph.offsets), (n, n))
+    out, into = rows.sum(axis=1, dtype=np.float64), rows.sum(axis=0, dtype=np.float64)
+    if weights is not None:
+        rows.data = weights.astype(np.float64) ** 2
+    total = _inverse(out) @ (rows @ _inverse(into))
+    return float(f"{min(max(math.sqrt(total / max(n, 1)), _FORGOTTEN), _KEPT):.2g}")
 
 
-def _penalty(n: int, arcs: int) -> float:
-    """Weight decay: in dense graphs pairs attract each other weakly, and a strong decay would win."""
-    return float(f"{AUTO['l2'] * min(_DENSE * n / max(arcs, 1), 1.0):.2g}")
+def _inverse(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
+
+
+def _spread(n: int, arcs: int) -> float:
+    """Penalty on differences between coefficients: what tells kernels apart is a pair's pull squared."""
+    return float(f"{AUTO['coef_spread'] * min(_DENSE * n / max(arcs, 1), 1.0) ** 2:.2g}")
+
+
+def _penalty(n: int, arcs: int, n_negative: Any) -> float:
+    """L2 penalty: in dense graphs pairs attract each other weakly, and a strong penalty would win.
+
+    A pair is penalised once for each of its contexts, so many negatives would do the same.
+    """
+    contexts = 1 + int(n_negative) if isinstance(n_negative, Integral) else 1  # all else is refused elsewhere
+    weaker = min(_DENSE * n / max(arcs, 1), 1.0) * min(_CONTEXTS / contexts, 1.0)
+    return float(f"{AUTO['l2'] * weaker:.2g}")
 
 
 def _rate(n: int, arcs: int, walks_per_node: int) -> float:
@@ -109,7 +139,7 @@ def _length(n: int) -> float:
     The objective of a classifier has one penalty on its weights, but one loss term per labelled node. Larger
     graphs have more of these, so the same penalty regularises less; shorter vectors compensate for that.
     """
-    return float(f"{min(max(_LENGTH / n**0.25, _SHORTEST), _LONGEST):.3g}")
+    return float(f"{min(max(_LENGTH / n**0.4, _SHORTEST), _LONGEST):.3g}")
 
 
 def is_automatic(kernels: Any) -> bool:

@@ -113,7 +113,7 @@ def warn_of_little(state: TrainingState, config: TrainingConfig) -> None:
     total = 1 / (1 + n_negative) if config.learn_coefficients else state.coefficients.sum()
     if np.isnan(loss):
         warn("no walk has two nodes: there are no pairs, and the vectors keep their random initial values")
-    elif loss > 0.999 * ((1 - total) ** 2 + n_negative * total**2):
+    elif loss > 0.995 * ((1 - total) ** 2 + n_negative * total**2):
         warn(
             f"the loss, {loss:.4f}, is that of vectors that are all alike: too few walks for a small graph, "
             "or too little structure for these kernels; try more walks_per_node, a higher learning_rate or a "

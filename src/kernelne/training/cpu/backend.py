@@ -7,6 +7,8 @@ each thread adding those of its own rows: the result has the same bits on any nu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
 
 _LARGEST_BLOCK = 65_536
+#: Numbers of 8 bytes between what two threads write: two cache lines, as some CPUs fetch them in pairs.
+_APART = 16
 
 
 def check_machine() -> None:
@@ -68,14 +72,16 @@ def fetch(state: TrainingState) -> TrainingState:
     return state
 
 
+#: Trains on walks first … last − 1; returns their sums, as `model.mixture.Moments` unpacks them, and the
+#: number of exploded rows.
+TrainBlock = Callable[[int, int], tuple[NDArray[np.float64], int]]
+
+
 class PairLoss(Protocol):
     """The loss that a run minimises: the one of the kernels, or of another method."""
 
-    def train(self, run: WalkRun, first: int, last: int) -> tuple[NDArray[np.float64], int]:
-        """Train on walks first … last − 1.
-
-        Returns their sums, as `model.mixture.Moments` unpacks them, and the number of exploded rows.
-        """
+    def training(self, run: WalkRun) -> AbstractContextManager[TrainBlock]:
+        """Have the threads ready, and give the function that trains on a block."""
 
 
 class WalkRun:
@@ -134,23 +140,33 @@ class KernelLoss:
         self.sigmas = np.array([sigma for _, sigma in config.kernels], np.float32)
         self.learned = config.learn_coefficients
 
-    def train(self, run: WalkRun, first: int, last: int) -> tuple[NDArray[np.float64], int]:
-        coefficients = run.state.coefficients.astype(np.float32)
+    @contextmanager
+    def training(self, run: WalkRun) -> Iterator[TrainBlock]:
+        config, width = run.config, n_sums(len(self.sigmas))
+        coefficients = np.empty(len(self.sigmas), np.float32)
         mixture = Mixture(self.kinds, self.sigmas, coefficients, self.learned)
-        n_threads, deferred = run.config.n_threads, run.config.deterministic
-        # One row per thread or, in deterministic mode, per walk of a chunk; these are added in their order.
-        rows = np.zeros((run.chunk if deferred else n_threads, n_sums(len(self.sigmas))))
-        total = np.zeros(rows.shape[1])
+        # A row per thread, apart from others, or in deterministic mode per walk of a chunk, added in order.
+        own = np.zeros((config.n_threads, 1, width + _APART))[:, :, :width]
+        walk_sums = np.zeros((run.chunk, width)) if config.deterministic else None
+        total, n_bad = np.zeros(width), np.zeros((config.n_threads, _APART), np.int64)
 
-        def work(part: int) -> int:
-            n_bad: int = train_part(
-                part, n_threads, run.workers.barrier, first, last, run.graph, run.plan, run.noise, run.step,
-                mixture, run.tables, run.scratch[part], rows if deferred else rows[part : part + 1], total,
+        def work(part: int) -> None:
+            train_part(
+                part, config.n_threads, run.workers.barrier, run.graph, run.plan, run.noise, run.step,
+                mixture, run.tables, run.scratch[part], own[part] if walk_sums is None else walk_sums, total,
+                n_bad[part],
             )  # fmt: skip
-            return n_bad
 
-        n_bad = sum(run.workers.each(work))
-        return total if deferred else rows.sum(axis=0), n_bad
+        with run.workers.team(work) as train:
+
+            def train_block(first: int, last: int) -> tuple[NDArray[np.float64], int]:
+                coefficients[:] = run.state.coefficients
+                for each in (own, total, n_bad):
+                    each[...] = 0
+                train(first, last)
+                return total.copy() if walk_sums is not None else own.sum(axis=(0, 1)), int(n_bad.sum())
+
+            yield train_block
 
 
 def run(
@@ -166,10 +182,11 @@ def run(
     loss = loss or KernelLoss(config)
     # Blocks of longer walks are smaller, so that progress is shown and Ctrl-C works without delay.
     largest = max(_LARGEST_BLOCK * 100 // max(config.walk_length, 10) ** 2, 1)
-    for first, last in blocks(n_walks, largest, state.next_walk, until):
-        sums, n_exploded = loss.train(walking, first, last)
-        if last == n_walks:  # the rows of the last steps are not read again
-            n_exploded += walking.count_exploded()
-        if on_block(last, n_walks, recorder.advance(first, last, sums, n_exploded)):
-            break
+    with loss.training(walking) as train_block:
+        for first, last in blocks(n_walks, largest, state.next_walk, until):
+            sums, n_exploded = train_block(first, last)
+            if last == n_walks:  # the rows of the last steps are not read again
+                n_exploded += walking.count_exploded()
+            if on_block(last, n_walks, recorder.advance(first, last, sums, n_exploded)):
+                break
     return recorder.end()

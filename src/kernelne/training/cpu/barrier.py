@@ -1,4 +1,8 @@
-"""A barrier for threads in compiled code; synchronising in Python takes longer than a chunk of walks."""
+"""How threads share blocks of walks in compiled code; synchronising in Python takes longer than a block.
+
+All threads of a run wait at a barrier until a block is announced, take its walks a few at a time from one
+counter, and meet again when it is done. An empty block means that there are no more.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +16,24 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 _ORDER = "seq_cst"
-_SPINS = 2_000
+#: How often to look before offering the core to others, and how often before sleeping in between.
+_SPINS, _PATIENCE = 2_000, 40_000
+_MOMENT = 1 if os.name == "nt" else 200  # milliseconds there, microseconds elsewhere
 
+_sleep = types.ExternalFunction(
+    "Sleep" if os.name == "nt" else "usleep", (types.void if os.name == "nt" else types.int32)(types.uint32)
+)
 _yield_core = types.ExternalFunction("SwitchToThread" if os.name == "nt" else "sched_yield", types.int32())
 
 
 # Positions in the state of a barrier, on separate cache lines: number of threads that have arrived, number of
-# rounds in which all have, and whether the work was given up.
-_ARRIVED, _ROUND, _GIVEN_UP = 0, 16, 32
+# rounds in which all have, whether the work was given up, the next walk of the block, its first and last.
+_ARRIVED, _ROUND, _GIVEN_UP, _NEXT, _FIRST, _LAST = 0, 16, 32, 48, 64, 65
 
 
 def make_barrier() -> NDArray[np.int64]:
     """Return the state of a new barrier."""
-    return np.zeros(48, np.int64)
+    return np.zeros(80, np.int64)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -68,9 +77,34 @@ def wait_for_all(barrier: Any, n_threads: Any) -> Any:
         if _load(barrier, _GIVEN_UP):
             return False
         spins += 1
-        if spins > _SPINS:  # a thread that has not arrived may need this core
+        if spins > _PATIENCE:
+            _sleep(np.uint32(_MOMENT))
+        elif spins > _SPINS:  # a thread that has not arrived may need this core
             _yield_core()
     return not _load(barrier, _GIVEN_UP)
+
+
+def announce(barrier: NDArray[np.int64], first: int, last: int) -> None:
+    """Set walks first … last − 1 as the block for which threads wait in `next_block`; none: the end."""
+    barrier[_FIRST], barrier[_NEXT], barrier[_LAST] = first, first, last
+
+
+@njit(nogil=True, _nrt=False)
+def next_block(barrier: Any, n_threads: Any) -> Any:
+    """Wait until all threads are ready for a block; returns its first and last walk, equal at the end."""
+    if not wait_for_all(barrier, n_threads):
+        return 0, 0
+    return _load(barrier, _FIRST), _load(barrier, _LAST)
+
+
+@njit(nogil=True, _nrt=False)
+def take(barrier: Any, count: Any) -> Any:
+    """Take the next walks of the block; returns the first of them."""
+    return _add(barrier, _NEXT, count)
+
+
+def given_up(barrier: NDArray[np.int64]) -> bool:
+    return bool(barrier[_GIVEN_UP])
 
 
 def give_up(barrier: NDArray[np.int64]) -> None:

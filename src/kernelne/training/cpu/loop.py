@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelne._jit import cached
 from kernelne.model.kernels import KERNELS
 from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernels' exp and log)
-from kernelne.training.cpu.barrier import wait_for_all
+from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.scratch import BATCH, Floats
 from kernelne.training.cpu.simd import (
     TILE_COLUMNS,
@@ -27,7 +27,7 @@ from kernelne.training.cpu.simd import (
     prefetch_row,
 )
 from kernelne.walks.negatives import draw_alias
-from kernelne.walks.rng import NOISE, draw, stream_key
+from kernelne.walks.rng import LOW, NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
 
 #: Fast arithmetic that keeps infinities and NaN, so that divergence is detected.
@@ -36,6 +36,10 @@ FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 #: Decorator for parts of a cached function. They are always inlined: the rounding of fast arithmetic depends
 #: on the optimiser, and a call would use the copy of the function that the process optimised first.
 compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
+
+
+#: Most batches of walks that a thread takes at a time, and an odd number with bits all over.
+_MOST_BATCHES, _SPREAD = 16, np.uint64(2654435761)
 
 
 class Step(NamedTuple):
@@ -101,6 +105,7 @@ for _kind, _function in enumerate(KERNELS.values()):
 def weigh_pairs(length: Any, step: Any, s: Any) -> Any:
     """Fill in weights and targets for walks of this length; returns the total weight of their pairs."""
     columns = s.D.shape[1]
+    s.known[0] = length
     s.D[:] = 0.0  # values of a longer walk would be read as distances
     s.weights[:] = 0.0
     s.targets[:] = 0.0
@@ -281,7 +286,7 @@ def train_walks(
     `sums` (rows × `n_sums`) collects pairs, loss and moments: all in row 0 or, if steps are deferred, in one
     row per walk, from `slot` on, so that the order in which they are added does not depend on the threads.
     """
-    length_known, n_pairs, n_bad = 0, 0.0, 0
+    n_pairs, n_bad = 0.0 + s.pairs.sum(), 0
     columns = s.D.shape[1]
     for start in range(first, last, BATCH):
         size = min(BATCH, last - start)
@@ -292,9 +297,8 @@ def train_walks(
             length = s.lengths[b]
             if length < 2:
                 continue
-            if length != length_known:
+            if length != s.known[0]:
                 n_pairs = weigh_pairs(length, step, s)
-                length_known = length
             walk = start + b
             rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
             n_contexts = length + step.n_shared
@@ -312,46 +316,73 @@ def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> N
     """Add the steps whose row belongs to this part, in the order of the walks."""
     for e in range(rows.size):
         row = rows[e]
-        if row >= 0 and row % n_parts == part:
+        if row >= 0 and _part_of(row, n_parts) == part:
             for k in range(table.shape[1]):
                 table[row, k] += steps[e, k]
 
 
+@compiled
+def _part_of(row: Any, n_parts: Any) -> Any:
+    """The part to which a row belongs: a hash of its number, as a division would take longer."""
+    return np.int64((np.uint64(row) * _SPREAD & LOW) * np.uint64(n_parts) >> np.uint64(32))
+
+
+@compiled
+def walks_at_once(first: Any, last: Any, n_parts: Any) -> Any:
+    """Number of walks that a thread takes at a time: whole batches, an eighth of its share of a block."""
+    batches = (last - first) // (8 * BATCH * n_parts)
+    return BATCH * min(max(batches, 1), _MOST_BATCHES)
+
+
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_part(
-    part: Any, n_parts: Any, barrier: Any, first: Any, last: Any, graph: Any, plan: Any, noise: Any,
-    step: Any, mixture: Any, tables: Any, s: Any, walk_sums: Any, sums: Any,
-) -> Any:  # fmt: skip
-    """Train on one thread's part of walks first … last − 1; returns the number of exploded rows.
+    part: Any, n_parts: Any, barrier: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any,
+    tables: Any, s: Any, walk_sums: Any, sums: Any, n_bad: Any,
+) -> None:  # fmt: skip
+    """Train on one thread's part of the next block (part 0), or of all blocks until there are no more.
 
-    The walks are trained on one after the other, and row 0 of `walk_sums` collects their sums. If steps are
-    deferred, walks are trained on in chunks of as many walks as `walk_sums` has rows: all threads compute the
-    steps of a chunk from the same tables, then each thread adds those of its own rows, and `sums` collects
-    the rows of `walk_sums`. The result then does not depend on the number of threads.
+    Threads take walks from the counter of the block, a few at a time, and row 0 of `walk_sums`, one for each
+    thread, collects their sums. If steps are deferred, walks are trained on in chunks of as many walks as
+    `walk_sums` has rows: all threads compute the steps of a chunk from the same tables, then each thread adds
+    those of its own rows, and `sums` collects the rows of `walk_sums`. The result then does not depend on the
+    number of threads. `n_bad[0]` counts exploded rows.
     """
-    rows, columns, n_bad = s.center_rows.size, s.context_rows.size, 0
-    chunk = walk_sums.shape[0] if tables.deferred else max(last - first, 1)
-    for start in range(first, last, chunk):
-        size = min(chunk, last - start)
-        low, high = size * part // n_parts, size * (part + 1) // n_parts
-        if tables.deferred:
-            walk_sums[low:high] = 0.0
-            tables.center_rows[low * rows : high * rows] = -1
-            tables.context_rows[low * columns : high * columns] = -1
-        n_bad += train_walks(
-            start + low, start + high, graph, plan, noise, step, mixture, tables, low, s, walk_sums
-        )
-        if tables.deferred:
-            if not wait_for_all(barrier, n_parts):
-                break
-            apply_steps(tables.center, tables.center_steps, tables.center_rows[: size * rows], part, n_parts)
-            apply_steps(
-                tables.context, tables.context_steps, tables.context_rows[: size * columns], part, n_parts
-            )
-            if part == 0:
-                for w in range(size):
-                    for x in range(sums.size):
-                        sums[x] += walk_sums[w, x]
-            if not wait_for_all(barrier, n_parts):
-                break
-    return n_bad
+    rows, columns = s.center_rows.size, s.context_rows.size
+    while True:
+        first, last = next_block(barrier, n_parts)
+        if first == last:
+            return
+        chunk = walk_sums.shape[0] if tables.deferred else last - first
+        at_once = walks_at_once(first, last, n_parts)
+        for start in range(first, last, chunk):
+            size = min(chunk, last - start)
+            low, high = start + size * part // n_parts, start + size * (part + 1) // n_parts
+            slot = low - start
+            if tables.deferred:
+                walk_sums[slot : high - start] = 0.0
+                tables.center_rows[slot * rows : (high - start) * rows] = -1
+                tables.context_rows[slot * columns : (high - start) * columns] = -1
+            else:
+                low = take(barrier, at_once)
+                high = min(low + at_once, last)
+            while low < high:
+                n_bad[0] += train_walks(
+                    low, high, graph, plan, noise, step, mixture, tables, slot, s, walk_sums
+                )
+                low = high if tables.deferred else take(barrier, at_once)
+                high = high if tables.deferred else min(low + at_once, last)
+            if tables.deferred:
+                if not wait_for_all(barrier, n_parts):
+                    return
+                seen = tables.center_rows[: size * rows]
+                apply_steps(tables.center, tables.center_steps, seen, part, n_parts)
+                seen = tables.context_rows[: size * columns]
+                apply_steps(tables.context, tables.context_steps, seen, part, n_parts)
+                if part == 0:
+                    for w in range(size):
+                        for x in range(sums.size):
+                            sums[x] += walk_sums[w, x]
+                if not wait_for_all(barrier, n_parts):
+                    return
+        if not wait_for_all(barrier, n_parts) or part == 0:
+            return

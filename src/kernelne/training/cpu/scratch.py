@@ -27,6 +27,7 @@ class Scratch(NamedTuple):
     Both are padded to whole tiles, `dim` to whole registers; the padding has weight zero.
     """
 
+    known: NDArray[np.int64]  # 1: the length of walks for which weights and targets are filled in
     walks: NDArray[np.int64]  # BATCH × length
     lengths: NDArray[np.int64]  # BATCH
     noise: NDArray[np.int64]  # BATCH × n_shared
@@ -54,7 +55,8 @@ def floats(*shape: int) -> Floats:
     """Return zeros with a distance to all other arrays.
 
     LLVM checks at run time whether arrays are too close to be read and written as vectors, and if so sums in
-    another order. The distance prevents this, so that the bits do not depend on the heap.
+    another order. The distance prevents this, so that the bits do not depend on the heap. It also keeps the
+    memory of one thread apart from that of others: no two write to the same cache line.
     """
     size = math.prod(shape)
     return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
@@ -64,9 +66,10 @@ def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratc
     rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
 
     def numbers(*shape: int) -> NDArray[np.int64]:
-        return np.zeros(shape, np.int64)
+        return floats(2 * math.prod(shape)).view(np.int64).reshape(shape)
 
     return Scratch(
+        known=numbers(1),
         walks=numbers(BATCH, length),
         lengths=numbers(BATCH),
         noise=numbers(BATCH, n_shared),

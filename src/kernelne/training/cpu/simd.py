@@ -293,7 +293,7 @@ def add_products(
 
 @intrinsic
 def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
-    """Prefetch a row of a table into the cache."""
+    """Prefetch a row of a table into the cache, to be written: no other core keeps it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = _data(context, builder, signature.args[0], args[0])
@@ -302,7 +302,7 @@ def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
         byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        write, locality, data_cache = (ir.Constant(i32, x) for x in (0, 3, 1))
+        write, locality, data_cache = (ir.Constant(i32, x) for x in (1, 3, 1))
         with cgutils.for_range_slice(builder, _index(0), dim, _index(_LINE), _INT) as (at, _):
             place = builder.bitcast(builder.gep(start, [at]), byte)
             builder.call(function, [place, write, locality, data_cache])

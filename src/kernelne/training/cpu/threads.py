@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any
 
-from kernelne.training.cpu.barrier import give_up, make_barrier
+from kernelne.training.cpu.barrier import announce, give_up, given_up, make_barrier, wait_for_all
 
 
 class Workers:
@@ -27,6 +28,44 @@ class Workers:
         exception, it is raised here after all of them have returned.
         """
 
+        careful = self._careful(work)
+        others: list[Future[Any]] = []
+        try:
+            others += [self._pool.submit(careful, part) for part in range(1, self.n_threads)]
+            return [careful(0), *(other.result() for other in others)]
+        except BaseException:
+            self._end(others)
+            raise
+
+    @contextmanager
+    def team(self, work: Callable[[int], Any]) -> Iterator[Callable[[int, int], None]]:
+        """Give the function that trains on walks first … last − 1 with work(0) … work(n_threads − 1).
+
+        work(0) is called for each block and returns after it. The others stay in compiled code from the first
+        block to the last: waking them in Python would take longer than a block of a small graph.
+        """
+        careful = self._careful(work)
+        others: list[Future[Any]] = []
+
+        def train(first: int, last: int) -> None:
+            announce(self.barrier, first, last)
+            careful(0)
+            if given_up(self.barrier):
+                raise RuntimeError("a thread has failed")
+
+        try:
+            others += [self._pool.submit(careful, part) for part in range(1, self.n_threads)]
+            yield train
+            announce(self.barrier, 0, 0)
+            wait_for_all(self.barrier, self.n_threads)
+            for other in others:
+                other.result()
+        except BaseException as error:
+            self._end(others)
+            failures = (other.exception() for other in others)
+            raise next((failure for failure in failures if failure), error) from None
+
+    def _careful(self, work: Callable[[int], Any]) -> Callable[[int], Any]:
         def careful(part: int) -> Any:
             try:
                 return work(part)
@@ -34,15 +73,13 @@ class Workers:
                 give_up(self.barrier)
                 raise
 
-        others: list[Future[Any]] = []
-        try:
-            others += [self._pool.submit(careful, part) for part in range(1, self.n_threads)]
-            return [careful(0), *(other.result() for other in others)]
-        except BaseException:
-            give_up(self.barrier)  # other threads must not wait for the one that failed
-            wait(others)
-            self.barrier = make_barrier()
-            raise
+        return careful
+
+    def _end(self, others: list[Future[Any]]) -> None:
+        """Let threads go that wait for one that failed."""
+        give_up(self.barrier)
+        wait(others)
+        self.barrier = make_barrier()
 
     def share(self, first: int, last: int, work: Callable[[int, int, int], Any]) -> list[Any]:
         """Run work(part, low, high) on every thread, with its part low … high − 1 of first … last − 1."""
