@@ -27,7 +27,7 @@ WALKS = (5, 10, 20, 40, 80, 170)
 SHOWN: dict[str, tuple[str, tuple[int | None, ...]]] = {
     "MKernelNE()": ("#0b6e4f", WALKS),
     "GRAPE DeepWalk": ("#c1440e", WALKS[:-1]),
-    "gensim DeepWalk": ("#7a4fb5", WALKS[:-1]),
+    "gensim DeepWalk": ("#7a4fb5", WALKS[:-2]),
     "ProNE": ("#3b6fb6", (None,)),
     "NetMF": ("#8a8a8a", (None,)),
 }

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kernelne.io.graphs.read_write import read_graph, write_graph
     from kernelne.io.labels import Labels, read_labels
     from kernelne.links.predictor import LinkPredictor
+    from kernelne.links.ranking import rank_links, recommend_links
     from kernelne.tuning import tune_embedding
     from kernelne.view.explorer import write_explorer
     from kernelne.view.plot import plot_map
@@ -62,8 +63,10 @@ __all__ = [
     "load_dataset",
     "louvain",
     "plot_map",
+    "rank_links",
     "read_graph",
     "read_labels",
+    "recommend_links",
     "score_links",
     "split_links",
     "tune_embedding",
@@ -85,6 +88,8 @@ _HOMES = {
     "load_dataset": "datasets",
     "louvain": "graph.communities",
     "plot_map": "view.plot",
+    "rank_links": "links.ranking",
+    "recommend_links": "links.ranking",
     "read_graph": "io.graphs.read_write",
     "read_labels": "io.labels",
     "score_links": "evaluation.links",

@@ -274,13 +274,13 @@ class MKernelNE(_WalkEmbedder):
     Parameters
     ----------
     kernels: (name, sigma) pairs, names as in KernelNE. With "auto" the kernels and all parameters that are
-        None have values that suit graphs of many kinds; walks, learning rate and norm depend on the numbers
-        of nodes and edges. `chosen_` holds the values. If kernels are given, parameters that are None have
-        KernelNE's defaults or those below.
+        None have values that suit graphs of many kinds, found from the graph: how dense it is, how fast its
+        walks forget where they started, and whether it is bipartite. `chosen_` holds the values. If kernels
+        are given, parameters that are None have KernelNE's defaults or those below.
     coef_l2: weight decay of the coefficients, β; None: 0.02.
     coef_spread: penalty on differences between the coefficients, γ, together with a lower bound of their sum
-        that keeps the vectors from collapsing; 0 disables both, as in the paper; None: 1.5, or 0.5 with
-        kernels="auto".
+        that keeps the vectors from collapsing; 0 disables both, as in the paper; None: 1.5, or less in
+        dense graphs with kernels="auto".
 
     All other parameters and attributes are those of KernelNE.
 
@@ -304,13 +304,13 @@ class MKernelNE(_WalkEmbedder):
         walk_length: int | None = None,
         window: int = 10,
         window_decay: float | None = None,
-        n_negative: int = 5,
+        n_negative: int | None = None,
         p: float = 1.0,
         q: float = 1.0,
         learning_rate: float | None = None,
         min_learning_rate: float = 1e-4,
         l2: float | None = None,
-        shared_negatives: int = 14,
+        shared_negatives: int | None = None,
         vectors: str | None = None,
         norm: float | str | None = None,
         backend: str = "cpu",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 from cli.running import FAST, assert_refused
@@ -96,7 +97,63 @@ def club(tmp_path_factory):
 
 
 def test_recommend(kernelne, club):
-    result = kernelne("recommend", "karate", "club.npz", "16", "-k", "4", "--json", cwd=club)
+    found = json.loads(
+        kernelne("recommend", "karate", "club.npz", "16", "-k", "4", "--json", cwd=club).stdout
+    )
+    scores = [row["score"] for row in found["recommended"]]
+    assert (found["node"], len(scores)) == (16, 4)
+    assert scores == sorted(scores, reverse=True)
+    assert {row["node"] for row in found["recommended"]}.isdisjoint({16, 5, 6})
+    header, *rows = kernelne("recommend", "karate", "club.npz", "16", "0", cwd=club).stdout.splitlines()
+    assert header.split() == ["to", "node", "score"]
+    assert [int(row.split()[1]) for row in rows[:4]] == [row["node"] for row in found["recommended"]]
+    assert [row.split()[0] for row in rows] == ["16"] * 10 + ["0"] * 10
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_recommend_to_many(kernelne, club, tmp_path, suffix):
+    (tmp_path / "some.txt").write_text("16\n\n0\n")
+    (tmp_path / "from.txt").write_text("1\n2\n30\n31\n32\n33\n")
+    args = ["recommend", "karate", club / "club.npz", "-k", "3", "-o", f"out.{suffix}"]
+    assert_refused(kernelne(*args[:-2], "--all", cwd=tmp_path), tmp_path, "-o OUT")
+    result = kernelne(*args, "--for", "some.txt", "--candidates", "from.txt", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    read = pd.read_csv if suffix == "csv" else pd.read_parquet
+    table = read(tmp_path / f"out.{suffix}")
+    assert table.columns.tolist() == ["node", "recommended", "rank", "score"]
+    assert table["node"].tolist() == [16] * 3 + [0] * 3
+    assert table["rank"].tolist() == [1, 2, 3] * 2
+    assert set(table["recommended"]) <= {30, 31, 32, 33, 1, 2}
+    before = (tmp_path / f"out.{suffix}").read_bytes()
+    assert kernelne(*args, "--all", cwd=tmp_path).returncode == 2  # it is there already
+    assert (tmp_path / f"out.{suffix}").read_bytes() == before
+    assert kernelne(*args, "--all", "--overwrite", "--to-prefix", "3", cwd=tmp_path).returncode == 0
+    table = read(tmp_path / f"out.{suffix}")
+    assert set(table["node"]) == set(range(34))
+    assert {str(each)[0] for each in table["recommended"]} == {"3"}
+
+
+def test_recommend_refuses_what_does_not_go_together(kernelne, club, tmp_path):
+    (tmp_path / "words.txt").write_text("ann\n")
+    (tmp_path / "empty.txt").write_text("\n")
+    for args, word in (
+        ([], "--all"),
+        (["1", "--all"], "--all"),
+        (["1", "--candidates", "words.txt", "--to-prefix", "x"], "--to-prefix"),
+        (["1", "--candidates", "words.txt"], "integers"),
+        (["1", "--candidates", "empty.txt"], "no node ids"),
+        (["1", "--to-prefix", "x"], "no node id starts"),
+        (["1", "2", "--trained"], "--trained"),
+        (["--all", "-o", "out.txt"], ".parquet"),
+        (["--for", "none.txt", "-o", "out.csv"], "none.txt"),
+    ):
+        assert_refused(
+            kernelne("recommend", "karate", club / "club.npz", *args, cwd=tmp_path), tmp_path, word
+        )
+
+
+def test_recommend_trained(kernelne, club):
+    result = kernelne("recommend", "karate", "club.npz", "16", "-k", "4", "--json", "--trained", cwd=club)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert (found["node"], found["seed"]) == (16, 0)
@@ -105,7 +162,8 @@ def test_recommend(kernelne, club):
     assert chances == sorted(chances, reverse=True)
     assert 0 <= chances[-1] <= chances[0] <= 1
     assert {row["node"] for row in found["recommended"]}.isdisjoint({16, 5, 6})  # itself and its friends
-    header, *rows = kernelne("recommend", "karate", "club.npz", "16", cwd=club).stdout.splitlines()
+    args = ["recommend", "karate", "club.npz", "16", "--trained"]
+    header, *rows = kernelne(*args, cwd=club).stdout.splitlines()
     assert header.split() == ["node", "probability"]
     assert len(rows) == 10
     assert [int(row.split()[0]) for row in rows[:4]] == [row["node"] for row in found["recommended"]]
@@ -150,7 +208,7 @@ def test_recommend_from_bad_files(kernelne, club, tmp_path):
 def test_recommend_repeats(kernelne, town, tmp_path):
     embedded = kernelne("embed", town / "town.edges", "-o", "out.npz", *FAST, cwd=tmp_path)
     assert embedded.returncode == 0, embedded.stderr
-    args = ["recommend", town / "town.edges", "out.npz", "n5", "--json", "--quiet"]
+    args = ["recommend", town / "town.edges", "out.npz", "n5", "--json", "--quiet", "--trained"]
     runs = [kernelne(*args, *more, cwd=tmp_path).stdout for more in (["--deterministic", "-j", "1"],
             ["--deterministic", "-j", "2"])]  # fmt: skip
     assert runs[0] == runs[1] != ""

@@ -1,4 +1,4 @@
-"""`kernelne links` and `kernelne recommend`: predict links."""
+"""`kernelne links`: score how well hidden links are predicted."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelne.cli import completion
-from kernelne.cli.inputs import check_files, check_same_nodes, given_estimator, given_graph, given_node, told
+from kernelne.cli.inputs import check_files, given_estimator, given_graph, told
 from kernelne.cli.options import (
     MODEL,
     UNDIRECTED,
-    EmbeddingArgument,
     GraphArgument,
     JsonOption,
     QuietOption,
     SeedOption,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_scores, print_table, say, spread, summary, working
+from kernelne.cli.output import begin, print_json, print_scores, say, spread, summary
 from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -140,52 +139,3 @@ def _score_split(
     )
     told_by_vectors = score_links(embedding.vectors, split, operator=operator)
     return {"embedding": told_by_vectors} | {name: rank_scores(edges[name], others[name]) for name in edges}
-
-
-@takes(UNDIRECTED, {name: MODEL[name] for name in ("n_threads", "deterministic")})
-def recommend(
-    graph: GraphArgument,
-    embedding: EmbeddingArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="Node id.", show_default=False)],
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of nodes to recommend.")] = 10,
-    random_state: SeedOption = 0,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    **given: Any,
-) -> None:
-    """Recommend the nodes that a node is most likely to link to next.
-
-    The probability is that of a link rather than a random pair, if both were equally frequent.
-    """
-    from kernelne.embedding import Embedding
-    from kernelne.estimators import estimator_of
-    from kernelne.links.predictor import LinkPredictor
-
-    check_files(None, graph, embedding, given["nodes"])
-    loaded = Embedding.load(embedding)
-    embedder = estimator_of(loaded.provenance)
-    if embedder is not None:
-        options = {name: given[name] for name in ("n_threads", "deterministic") if given[name] is not None}
-        embedder.set_params(**options).config()
-    network = given_graph(graph, given)
-    check_same_nodes(loaded, network, embedding, graph)
-    wanted = given_node(node, network.nodes)
-    loaded.index_of(wanted)
-    if not quiet:
-        say(told(network))
-        row = int(network.index_of([wanted])[0])
-        if network.degrees[row] == 0 and not (network.neighbours == row).any():
-            say(f"note: {wanted} has no edges: its vector and these recommendations are random")
-    predictor = LinkPredictor(embedder=embedder, random_state=random_state, progress=not quiet)
-    with working():
-        predictor.fit(network, loaded)
-    ids, chances = predictor.recommend(wanted, k)
-    if as_json:
-        pairs = zip(ids.tolist(), chances.tolist(), strict=True)
-        found = [{"node": i, "probability": p} for i, p in pairs]
-        print_json({"node": wanted, "seed": random_state, "recommended": found})
-        return
-    print_table(
-        ["node", "probability"],
-        [[str(i), f"{p:.3f}"] for i, p in zip(ids.tolist(), chances.tolist(), strict=True)],
-    )

@@ -140,7 +140,7 @@ MODEL: Options = {
         float | None,
         "--coef-spread",
         help="mkernelne: penalty of the differences between the coefficients; 0 for none.",
-        default="0.5 with auto, else 1.5",
+        default="1.5, less with auto and a dense graph",
     ),
     "vectors": _model(
         str | None,
@@ -182,12 +182,17 @@ MODEL: Options = {
     "q": _walks(
         float | None, "-q", "--q", help="node2vec in-out parameter; higher values stay nearer.", default=1.0
     ),
-    "n_negative": _training(int | None, "--n-negative", help="Number of negatives for each pair.", default=5),
+    "n_negative": _training(
+        int | None,
+        "--n-negative",
+        help="Number of negatives for each pair.",
+        default="60 with auto and a bipartite graph, else 5",
+    ),
     "shared_negatives": _training(
         int | None,
         "--shared-negatives",
         help="Number of negatives drawn for each walk and shared by its pairs.",
-        default=14,
+        default="28 with auto and a bipartite graph, else 14",
     ),
     "learning_rate": _training(
         float | None,

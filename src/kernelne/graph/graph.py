@@ -13,6 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, MissingDependencyError
+from kernelne.graph import shape
 from kernelne.graph.adapters import (
     Rows,
     choose_columns,
@@ -96,6 +97,16 @@ class Graph:
     def degrees(self) -> NDArray[np.int64]:
         """(n_nodes,) int64 row lengths; a self-loop counts once."""
         return np.diff(self.offsets)
+
+    @cached_property
+    def memory_of_walks(self) -> float:
+        """What a random walk remembers of its start after a step, from 0 to 1."""
+        return shape.memory_of_walks(self)
+
+    @cached_property
+    def sides(self) -> NDArray[np.int8] | None:
+        """int8 (n,), 0 or 1, if all edges go between two sides, such as users and items; else None."""
+        return shape.sides(self)
 
     @cached_property
     def fingerprint(self) -> str:

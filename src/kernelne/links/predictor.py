@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +22,8 @@ from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
 from kernelne.graph.pairs import draw_non_edges, hide_edges
 from kernelne.links.features import LinkFeatures
+from kernelne.links.shared import checked_embedding
 from kernelne.model.defaults import is_automatic
-from kernelne.model.kernels import check_kernels
 from kernelne.progress import Progress
 
 _REFERENCE = 20_000  # random pairs used to standardise the features
@@ -103,7 +102,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             raise InputError("the graph has no edges: there is nothing to learn links from")
         if embedding is None:
             embedding = self._embed(MKernelNE() if self.embedder is None else self.embedder, given, seed)
-        embedding = _checked(embedding, given)
+        embedding = checked_embedding(embedding, given)
         rng = np.random.default_rng(seed)
         embedder = self._embedder(embedding)
         held_out = [] if embedder is None else self._hold_out(given, embedder, rng, seed)
@@ -135,15 +134,20 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"pairs: pair {alone[0]} joins node {ends[0][alone[0]]!r} to itself: remove it")
         return self._chances(rows)
 
-    def recommend(self, node: Any, k: int = 10) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def recommend(
+        self, node: Any, k: int = 10, candidates: Any = None
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return the k likeliest new neighbours of a node: ids (k,) and probabilities (k,), likeliest first.
 
-        The node itself and its present neighbours are left out; fewer than k are returned if fewer remain.
+        candidates: ids of the nodes to choose from; None: all. The node itself and its present neighbours are
+        left out; fewer than k are returned if fewer remain. `recommend_links` ranks for many nodes at once.
         """
         check_is_fitted(self, "n_held_out_")
         check_count("k", k)
         row = int(self.graph_.index_of([node])[0])
-        others = np.ones(self.graph_.n_nodes, bool)
+        others = np.full(self.graph_.n_nodes, candidates is None)
+        if candidates is not None:
+            others[self.graph_.index_of(candidates)] = True
         plain = self._features.graph
         others[plain.neighbours[plain.offsets[row] : plain.offsets[row + 1]]] = False
         others[row] = False
@@ -300,27 +304,3 @@ def _columns(pairs: Any) -> list[list[Any]]:
 def _only(embedding: Embedding, names: list[str]) -> Embedding:
     """Return the embedding with only these of its optional arrays."""
     return Embedding(embedding.vectors, embedding.nodes, **{name: getattr(embedding, name) for name in names})
-
-
-def _checked(embedding: Any, graph: Graph) -> Embedding:
-    """Check the embedding; return it with its rows in the order of the graph's nodes."""
-    if not isinstance(embedding, Embedding):
-        raise InputError(
-            f"embedding: must be an Embedding, not {type(embedding).__name__}: pass est.to_embedding(), "
-            "Embedding.load(path), or Embedding(vectors, nodes)"
-        )
-    if embedding.kernels is not None:
-        check_kernels(embedding.kernels, "embedding.kernels")
-    if len(embedding) != graph.n_nodes:
-        raise InputError(
-            f"the embedding has {len(embedding)} nodes, the graph {graph.n_nodes}: they must be the same"
-        )
-    rows = embedding.index_of(graph.nodes)
-    source = embedding.provenance.get("graph")
-    if isinstance(source, dict) and source.get("fingerprint") not in (None, graph.fingerprint):
-        warn("the embedding was made of another graph with these nodes, or of this one before it changed")
-    if (rows == np.arange(len(rows))).all():
-        return embedding
-    tables: dict[str, Any] = {name: getattr(embedding, name) for name in ("vectors", "center", "context")}
-    moved: dict[str, Any] = {name: None if t is None else t[rows] for name, t in tables.items()}
-    return replace(embedding, nodes=graph.nodes, **moved)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_threads
 from kernelne._jit import cached
@@ -122,7 +123,7 @@ def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]
     def blocks(rows: Any) -> Iterator[Any]:
         return (rows[first : first + _BLOCK_NODES] for first in range(0, len(rows), _BLOCK_NODES))
 
-    with ThreadPoolExecutor(available_threads()) as threads:
+    with ThreadPoolExecutor(available_threads()) as threads, threadpool_limits(1, "blas"):
 
         def squares(rows: Any) -> NDArray[np.float32]:
             part = halves(rows)

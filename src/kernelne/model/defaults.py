@@ -13,10 +13,6 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
-
 
 def _gaussians(*sigmas: float) -> tuple[tuple[str, float], ...]:
     return tuple(("gaussian", sigma) for sigma in sigmas)
@@ -24,8 +20,8 @@ def _gaussians(*sigmas: float) -> tuple[tuple[str, float], ...]:
 
 PLAIN: dict[str, Any] = {
     "kernels": _gaussians(1.0, 2.0, 3.0), "coef_l2": 0.02, "coef_spread": 1.5, "walks_per_node": 80,
-    "walk_length": 10, "window_decay": 1.0, "learning_rate": 0.025, "l2": 0.01, "vectors": "center",
-    "norm": None,
+    "walk_length": 10, "window_decay": 1.0, "n_negative": 5, "shared_negatives": 14, "learning_rate": 0.025,
+    "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 
 #: Walks per node: _WALKS · √(mean degree), clipped; fewer for large graphs, more for small ones.
@@ -48,6 +44,12 @@ AUTO: dict[str, Any] = PLAIN | {
     "learning_rate": 0.17, "vectors": "joint", "norm": 3.5,
 }  # fmt: skip
 
+#: In bipartite graphs links are asked for: nodes are to be ranked, many more than there are groups. Narrow
+#: kernels and many negatives do that, and need more walks and longer steps. Trees are bipartite too, and
+#: graphs with few edges may be by chance: hence a least mean degree.
+_BIPARTITE: dict[str, Any] = {"kernels": _gaussians(1.0, 2.0), "n_negative": 60, "shared_negatives": 28}
+_BIPARTITE_DEGREE, _BIPARTITE_WALKS, _BIPARTITE_LEARNING, _BIPARTITE_L2 = 4.0, 100.0, 20.0, 0.0183
+
 
 def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
     """Return the parameters with defaults for None; if kernels="auto", those for this graph."""
@@ -60,24 +62,25 @@ def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
             filled[name] = value
     if automatic and graph is not None:
         n, arcs = graph.n_nodes, graph.neighbours.size
-        if given["walks_per_node"] is None:
-            filled["walks_per_node"] = _walks(n, arcs)
-        if given["l2"] is None:
-            filled["l2"] = _penalty(n, arcs, given["n_negative"])
-        if given["coef_spread"] is None:
-            filled["coef_spread"] = _spread(n, arcs)
-        if given["window_decay"] is None:
-            filled["window_decay"] = _decay(graph)
-        if given["learning_rate"] is None:
-            filled["learning_rate"] = max(
-                _rate(n, arcs, filled["walks_per_node"]), filled["min_learning_rate"]
-            )
-        if given["norm"] is None:
-            filled["norm"] = _length(n)
+        bipartite = arcs >= _BIPARTITE_DEGREE * n and graph.sides is not None
+        found: dict[str, Any] = dict(_BIPARTITE) if bipartite else {}
+        walks = given["walks_per_node"] or _walks(n, arcs, bipartite)
+        negatives = filled["n_negative"] if given["n_negative"] is not None else found.get("n_negative", 5)
+        found |= {
+            "walks_per_node": walks,
+            "l2": _penalty(n, arcs, negatives, bipartite),
+            "coef_spread": _spread(n, arcs),
+            "window_decay": _decay(graph.memory_of_walks),
+            "learning_rate": max(_rate(n, arcs, walks, bipartite), filled["min_learning_rate"]),
+            "norm": _length(n),
+        }
+        for name, value in found.items():
+            if name == "kernels" or given[name] is None:
+                filled[name] = value
     return filled
 
 
-def _walks(n: int, arcs: int) -> int:
+def _walks(n: int, arcs: int, bipartite: bool) -> int:
     """Walks per node for a graph of n nodes.
 
     In a dense graph a walk forgets its start after a few steps, so a pair is hardly likelier than a random
@@ -85,28 +88,14 @@ def _walks(n: int, arcs: int) -> int:
     more, as they cost little.
     """
     walks = min(max(_WALKS * math.sqrt(arcs / max(n, 1)), _FEWEST), _MOST)
+    walks = _BIPARTITE_WALKS if bipartite else walks
     large, small = min(_LARGE / max(n, 1), 1.0), max(_SMALL / max(n, 1), 1.0)
     return round(walks * math.cbrt(large) * math.sqrt(small))
 
 
-def _decay(graph: Any) -> float:
-    """Weight of a pair relative to that of a pair one step closer: what a walk remembers after a step.
-
-    This is the root mean square of the singular values of the walk's matrix, D^-½ A D^-½: 1/√degree where all
-    nodes have the same degree. Pairs are weighted in proportion to what they tell.
-    """
-    n, weights = graph.n_nodes, graph.weights
-    data = np.ones(graph.neighbours.size, np.float32) if weights is None else weights
-    rows = csr_array((data, graph.neighbours, graph.offsets), (n, n))
-    out, into = rows.sum(axis=1, dtype=np.float64), rows.sum(axis=0, dtype=np.float64)
-    if weights is not None:
-        rows.data = weights.astype(np.float64) ** 2
-    total = _inverse(out) @ (rows @ _inverse(into))
-    return float(f"{min(max(math.sqrt(total / max(n, 1)), _FORGOTTEN), _KEPT):.2g}")
-
-
-def _inverse(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
+def _decay(remembered: float) -> float:
+    """Weight of a pair relative to that of one a step closer: pairs weigh in proportion to what they tell."""
+    return float(f"{min(max(remembered, _FORGOTTEN), _KEPT):.2g}")
 
 
 def _spread(n: int, arcs: int) -> float:
@@ -114,22 +103,25 @@ def _spread(n: int, arcs: int) -> float:
     return float(f"{AUTO['coef_spread'] * min(_DENSE * n / max(arcs, 1), 1.0) ** 2:.2g}")
 
 
-def _penalty(n: int, arcs: int, n_negative: Any) -> float:
+def _penalty(n: int, arcs: int, n_negative: Any, bipartite: bool) -> float:
     """L2 penalty: in dense graphs pairs attract each other weakly, and a strong penalty would win.
 
     A pair is penalised once for each of its contexts, so many negatives would do the same.
     """
     contexts = 1 + int(n_negative) if isinstance(n_negative, Integral) else 1  # all else is refused elsewhere
+    if bipartite:
+        return float(f"{_BIPARTITE_L2 / contexts:.2g}")
     weaker = min(_DENSE * n / max(arcs, 1), 1.0) * min(_CONTEXTS / contexts, 1.0)
     return float(f"{AUTO['l2'] * weaker:.2g}")
 
 
-def _rate(n: int, arcs: int, walks_per_node: int) -> float:
+def _rate(n: int, arcs: int, walks_per_node: int, bipartite: bool) -> float:
     """Learning rate for this many walks: fewer walks take longer steps, and so do weak pairs.
 
     The more walks of small graphs are not for shorter steps: the vectors of a few nodes hinder each other.
     """
     learning = _LEARNING * max(arcs / max(n, 1) / _VERY_DENSE, 1.0) * math.sqrt(max(_SMALL / max(n, 1), 1.0))
+    learning = _BIPARTITE_LEARNING if bipartite else learning
     return float(f"{min(learning / walks_per_node, _FASTEST):.2g}")
 
 

@@ -96,9 +96,9 @@ def _unknown(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
     values[:] = np.float32(np.nan)
 
 
-_evaluate = _unknown
+evaluate_kernel = _unknown
 for _kind, _function in enumerate(KERNELS.values()):
-    _evaluate = _link(_kind, compiled(_function), _evaluate)
+    evaluate_kernel = _link(_kind, compiled(_function), evaluate_kernel)
 
 
 @compiled
@@ -177,7 +177,7 @@ def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
     """Replace n squared distances by the weights of the gradient; returns the loss."""
     D = s.D.reshape(-1)[:n]
     for q in range(mixture.kinds.size):
-        _evaluate(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
+        evaluate_kernel(mixture.kinds[q], mixture.sigmas[q], D, s.values[q, :n], s.slopes[q, :n])
     if mixture.learned or mixture.kinds.size > 1:
         _mix(n, mixture, s, sums)
     return _weigh(np.float32(-4.0) * rate, s.weights[:n], s.targets[:n], s.values[0, :n], s.slopes[0, :n], D)

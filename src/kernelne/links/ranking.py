@@ -1,0 +1,361 @@
+"""New links of many nodes at once, ranked by the trained model.
+
+Training makes the kernel k of a pair tend to r/(r + n_negative), where r says how much likelier the pair is
+than one of a node and noise, so r is proportional to the odds k/(1 − k). Noise is drawn by visits^¾, and
+popular nodes get more links: the score of v as a new neighbour of u is √(odds(center u, context v) ·
+odds(context u, center v)) · √degree(v). The order of the scores has meaning, not their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from kernelne._checks import available_threads, check_count
+from kernelne._jit import cached
+from kernelne.embedding import Embedding
+from kernelne.errors import InputError
+from kernelne.graph import Graph, as_graph
+from kernelne.graph.ops import as_undirected
+from kernelne.links.shared import checked_embedding
+from kernelne.model.kernels import KERNELS
+from kernelne.training.cpu.loop import FAST, evaluate_kernel
+
+#: Number of products of a block, at most: 128 MB for both tables.
+_BLOCK = 2**24
+_LEAST = np.float32(1e-9)  # of a kernel's value: mixtures with negative coefficients may fall below zero
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendations:
+    """The best new neighbours of nodes, one row each; those of a node follow each other, the best first.
+
+    nodes, recommended   (m,) node ids
+    scores               float32 (m,): only the order among those of one node has meaning
+    ranks                int64 (m,): 1 for the best of a node
+    """
+
+    nodes: NDArray[Any]
+    recommended: NDArray[Any]
+    scores: NDArray[np.float32]
+    ranks: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def of(self, node: Any) -> NDArray[Any]:
+        """Return the nodes recommended to one node."""
+        found: NDArray[Any] = self.recommended[self.nodes == node]
+        return found
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow Table with the columns node, recommended, rank and score."""
+        import pyarrow as pa
+
+        from kernelne.graph.ids import id_column
+
+        columns = (id_column(self.nodes), id_column(self.recommended), self.ranks, self.scores)
+        return pa.table(dict(zip(("node", "recommended", "rank", "score"), columns, strict=True)))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with the columns node, recommended, rank and score."""
+        return self.to_arrow().to_pandas()
+
+
+def recommend_links(
+    graph: Any, embedding: Embedding, nodes: Any = None, *, k: int = 10, candidates: Any = None
+) -> Recommendations:
+    """Recommend new links to many nodes, or to all.
+
+    Parameters
+    ----------
+    graph: the graph, as for MKernelNE.fit. Links it has are not recommended. Directions are ignored.
+    embedding: its embedding; with context vectors and kernels, as .npz and .safetensors keep them, pairs are
+        scored by the trained model, without them by the cosine of their vectors.
+    nodes: ids of the nodes to recommend to; None: all.
+    k: number of recommendations for each node; there are fewer if fewer candidates remain.
+    candidates: ids of the nodes to choose from; None: all, or in a bipartite graph those on the other side.
+
+    Examples
+    --------
+    >>> from kernelne import MKernelNE, load_dataset, recommend_links
+    >>> graph = load_dataset("karate").graph
+    >>> embedding = MKernelNE(dim=16, random_state=0, n_threads=1).fit(graph).to_embedding()
+    >>> recommend_links(graph, embedding, [0, 33], k=2).to_pandas().shape
+    (4, 4)
+    """
+    check_count("k", k)
+    ranking = Ranking(graph, embedding)
+    rows = np.arange(ranking.graph.n_nodes) if nodes is None else _rows(ranking.graph, nodes, "nodes")
+    chosen = None if candidates is None else np.unique(_rows(ranking.graph, candidates, "candidates"))
+    ids, found = ranking.graph.nodes, list(ranking.best(rows, k, chosen))
+    count = np.concatenate([np.zeros(0, np.int64), *(block.counts for block in found)])
+    kept = [np.arange(block.targets.shape[1]) < block.counts[:, None] for block in found]
+    targets = [block.targets[keep] for block, keep in zip(found, kept, strict=True)]
+    scores = [block.scores[keep] for block, keep in zip(found, kept, strict=True)]
+    starts = np.repeat(np.cumsum(count) - count, count)
+    return Recommendations(
+        ids[np.repeat(np.concatenate([rows[:0], *(block.rows for block in found)]), count)],
+        ids[np.concatenate([rows[:0], *targets])],
+        np.concatenate([np.zeros(0, np.float32), *scores]),
+        np.arange(1, count.sum() + 1) - starts,
+    )
+
+
+@dataclass(frozen=True)
+class RankingScores:
+    """How well new links are ranked, mean over the nodes that have any; `print` shows them.
+
+    recall   share of a node's new links among its k recommendations
+    ndcg     the same with weights 1/log₂(1 + rank), as a share of the best possible
+    mrr      1 / rank of the best of a node's new links, among all candidates
+    k        number of recommendations
+    n_nodes  number of nodes with new links
+    """
+
+    recall: float
+    ndcg: float
+    mrr: float
+    k: int
+    n_nodes: int
+
+    def __str__(self) -> str:
+        told = f"recall@{self.k} {self.recall:.3f}, NDCG@{self.k} {self.ndcg:.3f}, MRR {self.mrr:.3f}"
+        return f"{told} over {self.n_nodes:,} nodes"
+
+
+def rank_links(
+    graph: Any, embedding: Embedding, links: Any, *, k: int = 20, candidates: Any = None
+) -> RankingScores:
+    """Score the recommendations of `recommend_links` by links that the graph does not have.
+
+    links: pairs (m, 2) of node ids; the second of a pair is to be recommended to the first.
+    """
+    check_count("k", k)
+    ranking = Ranking(graph, embedding)
+    pairs = links.T if isinstance(links, np.ndarray) else list(zip(*links, strict=True))
+    if len(pairs) != 2:
+        raise InputError("links: give pairs of node ids, [(id, id), …]")
+    sought = Sought.of(*(_rows(ranking.graph, list(side), "links") for side in pairs))
+    chosen = None if candidates is None else np.unique(_rows(ranking.graph, candidates, "candidates"))
+    gains = 1 / np.log2(np.arange(2, k + 2))
+    best = np.cumsum(gains)
+    recall = ndcg = mrr = 0.0
+    for block in ranking.best(sought.rows, k, chosen, sought):
+        begin, end = sought.ranges(block.rows)
+        count, width = end - begin, block.targets.shape[1]
+        hits = sought.contain(block.rows[:, None], block.targets)
+        hits &= np.arange(width) < block.counts[:, None]
+        recall += float((hits.sum(axis=1) / count).sum())
+        ndcg += float((hits @ gains[:width] / best[np.minimum(count, k) - 1]).sum())
+        ranked = block.first_hits > 0
+        mrr += float((1 / block.first_hits[ranked]).sum())
+    n = max(len(sought.rows), 1)
+    return RankingScores(recall / n, ndcg / n, mrr / n, k, len(sought.rows))
+
+
+class Sought(NamedTuple):
+    """Links to look for: rows that have any, ascending, and their targets, in a row's range sorted."""
+
+    rows: NDArray[np.int64]
+    begins: NDArray[np.int64]  # one more than rows
+    targets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> Sought:
+        pairs = np.unique(np.column_stack([sources, targets]).reshape(-1, 2), axis=0)
+        rows, begins = np.unique(pairs[:, 0], return_index=True)
+        return cls(rows, np.append(begins, len(pairs)), pairs[:, 1])
+
+    def ranges(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the targets of these rows begin and end; the range of others is empty."""
+        at = np.searchsorted(self.rows, rows)
+        known = np.append(self.rows, -1)[at] == rows
+        begin = self.begins[at]
+        return begin, np.where(known, np.append(self.begins, 0)[at + 1], begin)
+
+    def contain(self, rows: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        n = int(max(self.targets.max(initial=0), targets.max(initial=0))) + 1
+        owners = np.repeat(self.rows, np.diff(self.begins))
+        return np.isin(rows * n + targets, owners * n + self.targets)
+
+
+_NOTHING = Sought(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
+
+
+def _rows(graph: Graph, ids: Any, name: str) -> NDArray[np.int64]:
+    if isinstance(ids, str | bytes) or not np.iterable(ids):
+        raise InputError(f"{name}: {ids!r}: give a list of node ids")
+    return graph.index_of(ids)
+
+
+class Block(NamedTuple):
+    """Recommendations to some nodes."""
+
+    rows: NDArray[np.int64]  # (q,)
+    targets: NDArray[np.int64]  # (q, k): rows of the graph; only the first counts[i] of row i are set
+    scores: NDArray[np.float32]  # (q, k), descending
+    counts: NDArray[np.int64]  # (q,)
+    first_hits: NDArray[np.int64]  # (q,): rank of the best of the links looked for; 0 without
+
+
+class Ranking:
+    """Scores all candidates as new neighbours of nodes, in blocks of matrix products."""
+
+    def __init__(self, graph: Any, embedding: Embedding) -> None:
+        given = as_graph(graph)
+        embedding = checked_embedding(embedding, given)
+        self.graph = as_undirected(given)
+        if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
+            lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
+            unit = (embedding.vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
+            self.center = self.context = unit
+            kernels, coefficients = [("gaussian", 1.0)], np.ones(1)
+        else:
+            self.center = embedding.vectors if embedding.center is None else embedding.center
+            self.context = embedding.context
+            kernels, coefficients = list(embedding.kernels), np.asarray(embedding.coefficients)
+        self._kinds = np.array([list(KERNELS).index(name) for name, _ in kernels])
+        self._sigmas = np.array([sigma for _, sigma in kernels], np.float32)
+        self._coefficients = coefficients.astype(np.float32)
+        self._most = np.float32(1.001 * max(float(coefficients.clip(0).sum()), 1.0))
+
+    def best(
+        self,
+        rows: NDArray[np.int64],
+        k: int,
+        candidates: NDArray[np.int64] | None = None,
+        sought: Sought = _NOTHING,
+    ) -> Iterator[Block]:
+        """Yield the k best candidates for these rows, and the rank of the best of their `sought` links."""
+        sides = self.graph.sides
+        if candidates is not None or sides is None:
+            everyone = np.arange(self.graph.n_nodes) if candidates is None else candidates
+            yield from self._blocks(rows, k, everyone, sought)
+            return
+        for side in (0, 1):
+            mine = rows[sides[rows] == side]
+            if len(mine):
+                yield from self._blocks(mine, k, np.flatnonzero(sides != side), sought)
+
+    def _blocks(
+        self,
+        rows: NDArray[np.int64],
+        k: int,
+        candidates: NDArray[np.int64],
+        sought: Sought,
+    ) -> Iterator[Block]:
+        if not len(candidates):
+            raise InputError("candidates: there are none: give ids to choose from")
+        k = min(k, len(candidates))
+        place = np.full(self.graph.n_nodes, -1)
+        place[candidates] = np.arange(len(candidates))
+        tables = [np.ascontiguousarray(table[candidates]) for table in (self.context, self.center)]
+        squares = [np.einsum("ij,ij->i", table, table) for table in tables]
+        degrees = np.maximum(self.graph.degrees[candidates], 1).astype(np.float32)
+        n_threads = available_threads()
+        size = max(min(_BLOCK // (2 * len(candidates)), 4096), n_threads)
+        scratch = [
+            (np.empty((2, len(candidates)), np.float32), np.empty((2, len(candidates)), np.float32))
+            for _ in range(n_threads)
+        ]
+        with ThreadPoolExecutor(n_threads) as threads:
+            for first in range(0, len(rows), size):
+                here = rows[first : first + size]
+                dots = [own[here] @ table.T for own, table in zip(self._own(), tables, strict=True)]
+                lengths = [np.einsum("ij,ij->i", own[here], own[here]) for own in self._own()]
+                block = Block(
+                    here, np.empty((len(here), k), np.int64), np.empty((len(here), k), np.float32),
+                    np.zeros(len(here), np.int64), np.zeros(len(here), np.int64),
+                )  # fmt: skip
+                begin, end = sought.ranges(here)
+                task = (
+                    k, here, *dots, *lengths, *squares, self._kinds, self._sigmas, self._coefficients,
+                    self._most, degrees, self.graph.offsets, self.graph.neighbours, place, begin, end,
+                    sought.targets,
+                )  # fmt: skip
+
+                def work(part: int, task: tuple[Any, ...] = task, block: Block = block) -> None:
+                    ends = [len(block.rows) * each // n_threads for each in (part, part + 1)]
+                    rank_rows(*ends, *task, *scratch[part], *block[1:])
+
+                with threadpool_limits(1, "blas"):
+                    list(threads.map(work, range(n_threads)))
+                yield block._replace(targets=candidates[block.targets.clip(0, len(candidates) - 1)])
+
+    def _own(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return self.center, self.context
+
+
+@cached(error_model="numpy", fastmath=FAST, _nrt=False)
+def rank_rows(
+    low: Any, high: Any, k: Any, rows: Any, dots: Any, other_dots: Any, lengths: Any, other_lengths: Any,
+    squares: Any, other_squares: Any, kinds: Any, sigmas: Any, coefficients: Any, most: Any, degrees: Any,
+    offsets: Any, neighbours: Any, place: Any, begin: Any, end: Any, sought: Any, work: Any, more_work: Any,
+    targets: Any, scores: Any, counts: Any, first_hits: Any,
+) -> None:  # fmt: skip
+    """Fill in the best candidates of rows low … high − 1 of a block.
+
+    The score of a candidate is the square of the one above, which needs no root. `dots` are products of the
+    centers of rows with contexts of candidates, `other_dots` of contexts with centers.
+    """
+    m = degrees.size
+    total, values, D, slopes = work[0], work[1], more_work[0], more_work[1]
+    for i in range(low, high):
+        for t in range(m):
+            total[t] = degrees[t]
+        for way in range(2):
+            for t in range(m):
+                if way == 0:
+                    D[t] = max(lengths[i] + squares[t] - np.float32(2.0) * dots[i, t], np.float32(0.0))
+                else:
+                    far = other_lengths[i] + other_squares[t] - np.float32(2.0) * other_dots[i, t]
+                    D[t] = max(far, np.float32(0.0))
+            kernel = dots[i] if way == 0 else other_dots[i]  # no longer needed
+            for t in range(m):
+                kernel[t] = np.float32(0.0)
+            for q in range(kinds.size):
+                evaluate_kernel(kinds[q], sigmas[q], D, values, slopes)
+                for t in range(m):
+                    kernel[t] += coefficients[q] * values[t]
+            for t in range(m):
+                k_value = max(kernel[t], _LEAST)
+                total[t] *= k_value / (most - k_value)
+        row = rows[i]
+        if place[row] >= 0:
+            total[place[row]] = np.float32(-1.0)
+        for e in range(offsets[row], offsets[row + 1]):
+            if place[neighbours[e]] >= 0:
+                total[place[neighbours[e]]] = np.float32(-1.0)
+        best = np.float32(-1.0)
+        for e in range(begin[i], end[i]):
+            if place[sought[e]] >= 0:
+                best = max(best, total[place[sought[e]]])
+        if best >= 0:
+            ahead = 0
+            for t in range(m):
+                ahead += total[t] > best
+            first_hits[i] = 1 + ahead
+        count = 0
+        for t in range(m):  # the best so far stay sorted; few candidates get among them
+            value = total[t]
+            if value >= 0 and (count < k or value > scores[i, k - 1]):
+                at = min(count, k - 1)
+                while at > 0 and scores[i, at - 1] < value:
+                    scores[i, at] = scores[i, at - 1]
+                    targets[i, at] = targets[i, at - 1]
+                    at -= 1
+                scores[i, at] = value
+                targets[i, at] = t
+                count = min(count + 1, k)
+        counts[i] = count
+        for at in range(count):
+            scores[i, at] = np.sqrt(scores[i, at])
+        for at in range(count, k):
+            targets[i, at] = 0

@@ -1,0 +1,157 @@
+"""Ranking of new links: scores against their formula, known links left out, two sides, measures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelne import (
+    Embedding,
+    Graph,
+    InputError,
+    MKernelNE,
+    ParameterError,
+    load_dataset,
+    rank_links,
+    recommend_links,
+)
+from kernelne.links import ranking
+from kernelne.model.kernels import KERNELS
+
+pytestmark = pytest.mark.filterwarnings("ignore:the embedding was made of another graph:UserWarning")
+KINDS = [("gaussian", 0.8), ("schoenberg", 1.5), ("inverse_multiquadric", 1.0)]
+
+
+def _embedding(graph, kernels=KINDS, coefficients=(0.7, 0.5, -0.1)):
+    rng = np.random.default_rng(4)
+    center, context = rng.normal(0, 0.5, (2, graph.n_nodes, 5)).astype(np.float32)
+    return Embedding(
+        center, graph.nodes, center=center, context=context, kernels=kernels, coefficients=coefficients
+    )
+
+
+def _scores(graph, embedding, row):
+    """The scores of all nodes as new neighbours of one, in float64."""
+
+    def odds(one, others):
+        D = ((one - others) ** 2).sum(axis=1)
+        pairs = zip(embedding.kernels, embedding.coefficients, strict=True)
+        k = sum(c * KERNELS[name](D, sigma)[0] for (name, sigma), c in pairs)
+        k = np.maximum(k, 1e-9)
+        return k / (1.001 * max(np.clip(embedding.coefficients, 0, None).sum(), 1) - k)
+
+    center, context = (t.astype(float) for t in (embedding.center, embedding.context))
+    product = odds(center[row], context) * odds(context[row], center)
+    return np.sqrt(product * np.maximum(graph.degrees, 1))
+
+
+@pytest.mark.parametrize("block", [None, 1])
+def test_the_best_are_those_of_the_formula(monkeypatch, block):
+    if block:
+        monkeypatch.setattr(ranking, "_BLOCK", block)
+    graph = load_dataset("karate").graph
+    embedding = _embedding(graph)
+    found = recommend_links(graph, embedding, k=7)
+    assert len(found) == 7 * 34
+    for row in range(34):
+        scores = _scores(graph, embedding, row)
+        scores[graph.neighbours[graph.offsets[row] : graph.offsets[row + 1]]] = -1
+        scores[row] = -1
+        mine = found.nodes == row
+        np.testing.assert_array_equal(found.recommended[mine], np.argsort(-scores, kind="stable")[:7])
+        np.testing.assert_allclose(found.scores[mine], np.sort(scores)[::-1][:7], rtol=2e-3)
+        np.testing.assert_array_equal(found.ranks[mine], np.arange(1, 8))
+
+
+def test_fewer_remain_than_are_asked_for():
+    graph = Graph.from_edges([0, 0, 1], [1, 2, 2], nodes=np.arange(4))
+    found = recommend_links(graph, _embedding(graph), k=10)
+    assert sorted(zip(found.nodes.tolist(), found.recommended.tolist(), strict=True)) == [
+        (0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)
+    ]  # fmt: skip
+    assert found.of(3).shape == (3,)
+    assert len(recommend_links(graph, _embedding(graph), [], k=2)) == 0
+
+
+def _shop():
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 30, 200), rng.integers(0, 40, 200)
+    return Graph.from_edges([f"u{u}" for u in users], [f"i{i}" for i in items])
+
+
+def test_users_get_items():
+    shop = _shop()
+    found = recommend_links(shop, _embedding(shop), k=5)
+    assert set(found.nodes) == set(shop.nodes)
+    assert all(node[0] != other[0] for node, other in zip(found.nodes, found.recommended, strict=True))
+    some = recommend_links(shop, _embedding(shop), ["u1"], candidates=["u2", "i3", "u3"])
+    assert set(some.recommended) <= {"u2", "i3", "u3"}
+    assert recommend_links(shop, _embedding(shop), k=1).to_pandas().columns.tolist() == [
+        "node", "recommended", "rank", "score"
+    ]  # fmt: skip
+
+
+def test_the_default_of_a_bipartite_graph_ranks():
+    chosen = MKernelNE()._settle(_shop())
+    assert (chosen["n_negative"], chosen["shared_negatives"], chosen["l2"]) == (60, 28, 3e-4)
+    assert chosen["kernels"] == (("gaussian", 1.0), ("gaussian", 2.0))
+    assert MKernelNE(n_negative=5)._settle(_shop())["n_negative"] == 5
+    tree = Graph.from_edges(np.arange(99) // 2, np.arange(1, 100))
+    assert tree.sides is not None
+    assert MKernelNE()._settle(tree)["n_negative"] == 5
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_two_sides(directed):
+    square = Graph.from_edges([0, 1, 2, 3, 5], [1, 2, 3, 0, 4], nodes=np.arange(7), directed=directed)
+    assert square.sides.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert Graph.from_edges([0, 1, 2], [1, 2, 0], directed=directed).sides is None
+    assert Graph.from_edges([0, 1], [0, 0], directed=directed).sides is None
+
+
+def test_without_tables_the_cosine_decides():
+    graph = load_dataset("karate").graph
+    vectors = np.random.default_rng(2).normal(size=(34, 6))
+    found = recommend_links(graph, Embedding(vectors, graph.nodes), [5], k=34)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    near = np.exp(-(2 - 2 * unit @ unit[5]))
+    scores = near / (1.001 - near) * np.sqrt(graph.degrees)
+    np.testing.assert_allclose(found.scores, scores[found.recommended], rtol=1e-3)
+
+
+def test_measures_are_those_of_their_definitions():
+    graph = load_dataset("karate").graph
+    embedding = _embedding(graph)
+    links = [(5, 20), (5, 21), (5, 22), (9, 30), (9, 30), (0, 1)]
+    found = rank_links(graph, embedding, links, k=8)
+    every = recommend_links(graph, embedding, k=34)
+    recall, ndcg, mrr = [], [], []
+    for node, wanted in ((5, {20, 21, 22}), (9, {30}), (0, {1})):
+        order = every.of(node).tolist()
+        hits = np.array([other in wanted for other in order[:8]])
+        gains = 1 / np.log2(np.arange(2, 10))
+        recall.append(hits.sum() / len(wanted))
+        ndcg.append((gains * hits).sum() / gains[: len(wanted)].sum())
+        ranks = [1 + order.index(other) for other in wanted if other in order]
+        mrr.append(1 / min(ranks) if ranks else 0)  # 0 – 1 is an edge: it is not recommended
+    assert (found.recall, found.ndcg, found.mrr) == pytest.approx(
+        (np.mean(recall), np.mean(ndcg), np.mean(mrr))
+    )
+    assert (found.k, found.n_nodes) == (8, 3)
+    assert rank_links(graph, embedding, np.array(links), k=8) == found
+    assert "recall@8" in str(found)
+
+
+def test_bad_arguments_are_refused():
+    graph = load_dataset("karate").graph
+    embedding = _embedding(graph)
+    with pytest.raises(ParameterError, match="k=0"):
+        recommend_links(graph, embedding, k=0)
+    with pytest.raises(InputError, match="nodes: 'ann'"):
+        recommend_links(graph, embedding, "ann")
+    with pytest.raises(InputError, match="candidates"):
+        recommend_links(graph, embedding, candidates=[])
+    with pytest.raises(InputError, match="pairs of node ids"):
+        rank_links(graph, embedding, [(1, 2, 3)])
+    with pytest.raises(InputError, match="99"):
+        recommend_links(graph, embedding, [99])
