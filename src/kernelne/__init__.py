@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kernelne.evaluation.clustering import cluster_nodes
     from kernelne.evaluation.link_splits import split_links
     from kernelne.evaluation.links import score_links
+    from kernelne.evaluation.node_classifier import NodeClassifier
     from kernelne.graph import Graph
     from kernelne.graph.communities import louvain
     from kernelne.io.graphs.read_write import read_graph, write_graph
@@ -52,6 +53,7 @@ __all__ = [
     "LinkPredictor",
     "MKernelNE",
     "MissingDependencyError",
+    "NodeClassifier",
     "NodeVectors",
     "OutputError",
     "ParameterError",
@@ -81,6 +83,7 @@ _HOMES = {
     "Labels": "io.labels",
     "LinkPredictor": "links.predictor",
     "MKernelNE": "estimators",
+    "NodeClassifier": "evaluation.node_classifier",
     "NodeVectors": "embedding.node_vectors",
     "classify_nodes": "evaluation.classification",
     "cluster_nodes": "evaluation.clustering",

@@ -27,6 +27,7 @@ from kernelne.cli import (  # fmt: skip
     explore,
     links,
     plot,
+    predict,
     recommend,
     similar,
     tune,
@@ -44,8 +45,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    embed.embed, embed.info, evaluate.classify, evaluate.cluster, links.links, recommend.recommend,
-    similar.similar, explore.explore, plot.plot, compare.compare, tune.tune, convert.convert, demo.demo,
+    embed.embed, embed.info, predict.predict, evaluate.classify, evaluate.cluster, links.links,
+    recommend.recommend, similar.similar, explore.explore, plot.plot, compare.compare, tune.tune,
+    convert.convert, demo.demo,
 ):  # fmt: skip
     app.command()(_command)
 app.add_typer(datasets.app)

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelne.errors import InputError, MissingDependencyError
@@ -118,3 +119,18 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Seq
     for row in rows:
         table.add_row(*map(Text, row))  # an id may contain what Rich takes for markup
     Console().print(table)
+
+
+def write_table(path: Path, table: Any, overwrite: bool) -> None:
+    """Write a pyarrow Table as .csv or .parquet, whole or not at all."""
+    from kernelne.io.files import atomic_output
+
+    with atomic_output(path, overwrite) as temporary:
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(table, temporary)
+        else:
+            import pyarrow.csv as pacsv
+
+            pacsv.write_csv(table, temporary)

@@ -19,7 +19,7 @@ from kernelne.cli.options import (
     SeedOption,
     takes,
 )
-from kernelne.cli.output import print_json, print_table, say, working
+from kernelne.cli.output import print_json, print_table, say, working, write_table
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def recommend(
 
         found = recommend_links(network, loaded, wanted, k=k, candidates=chosen)
         if output is not None:
-            _write(output, found, overwrite)
+            write_table(output, found.to_arrow(), overwrite)
     if output is not None:
         if not quiet:
             say(f"Wrote {output}: {len(found):,} recommendations")
@@ -161,21 +161,6 @@ def _starts_with(nodes: Any, prefix: str) -> Any:
 
     texts = id_column(nodes).cast(pa.large_string())
     return pc.starts_with(texts, prefix).to_numpy(zero_copy_only=False)
-
-
-def _write(path: Path, found: Recommendations, overwrite: bool) -> None:
-    from kernelne.io.files import atomic_output
-
-    table = found.to_arrow()
-    with atomic_output(path, overwrite) as temporary:
-        if path.suffix.lower() == ".parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, temporary)
-        else:
-            import pyarrow.csv as pacsv
-
-            pacsv.write_csv(table, temporary)
 
 
 def _print(found: Recommendations, as_json: bool) -> None:

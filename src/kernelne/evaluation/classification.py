@@ -180,10 +180,10 @@ def _score_split(
     margins[:] = np.where(count > 0, _CERTAIN / place, -_CERTAIN * place)
     sign = np.where(train[:, learned], np.float32(1.0), np.float32(-1.0))
     margins[:, learned] = Z[n_train:] @ fit_classes(Z[:n_train], sign, penalty, _ENOUGH_FOR_RANKS).T
-    return _f1(rest, _top_k(margins, rest.sum(axis=1)))
+    return f1_scores(rest, top_k(margins, rest.sum(axis=1)))
 
 
-def _top_k(margins: NDArray[np.float32], k: NDArray[np.int64]) -> NDArray[np.bool_]:
+def top_k(margins: NDArray[Any], k: NDArray[np.int64]) -> NDArray[np.bool_]:
     """The k[i] highest of row i."""
     chosen = np.zeros(margins.shape, bool)
     for number in np.unique(k):
@@ -193,7 +193,8 @@ def _top_k(margins: NDArray[np.float32], k: NDArray[np.int64]) -> NDArray[np.boo
     return chosen
 
 
-def _f1(truth: NDArray[np.bool_], guess: NDArray[np.bool_]) -> tuple[float, float]:
+def f1_scores(truth: NDArray[np.bool_], guess: NDArray[np.bool_]) -> tuple[float, float]:
+    """Micro- and macro-F1 of guesses (n, K)."""
     hits = (truth & guess).sum(axis=0)
     sizes = truth.sum(axis=0) + guess.sum(axis=0)
     return float(2 * hits.sum() / sizes.sum()), float((2 * hits / np.maximum(sizes, 1)).mean())

@@ -1,0 +1,129 @@
+"""`kernelne predict`: the labels of nodes without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelne.cli import completion
+from kernelne.cli.inputs import check_files, given_labels
+from kernelne.cli.options import (
+    LABELS,
+    LABELS_HELP,
+    EmbeddingArgument,
+    JsonOption,
+    OverwriteOption,
+    QuietOption,
+    SeedOption,
+    SkipOption,
+    takes,
+)
+from kernelne.cli.output import print_json, say, working, write_table
+from kernelne.errors import InputError, ParameterError
+
+
+@takes(LABELS)
+def predict(
+    embedding: EmbeddingArgument,
+    labels: Annotated[
+        str,
+        typer.Argument(
+            metavar="LABELS", help=LABELS_HELP, show_default=False, autocompletion=completion.graph_or_labels
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="File to write: .csv or .parquet with node, label, probability.",
+        ),
+    ],
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            min=0.0,
+            max=1.0,
+            help="Leave the label empty where its probability is lower.",
+            show_default="none; with several labels a node, chosen by micro-F1",
+        ),
+    ] = None,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Predict for nodes with a label too, not only for those without.")
+    ] = False,
+    overwrite: OverwriteOption = False,
+    random_state: SeedOption = 0,
+    skip_unknown: SkipOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+    **given: Any,
+) -> None:
+    """Predict the labels of nodes from those of others, with probabilities.
+
+    A node has one line or, where nodes have several labels, one for each. How good the predictions are is
+    told by nodes with a label, which are left out in turn.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from kernelne.embedding import Embedding
+    from kernelne.evaluation.node_classifier import NodeClassifier
+    from kernelne.graph.ids import id_column
+    from kernelne.io.files import check_output
+
+    if output.suffix.lower() not in (".csv", ".parquet"):
+        raise ParameterError("--output", str(output), "must end in .csv or .parquet")
+    check_files(output, embedding, labels)
+    check_output(output, overwrite)
+    loaded = Embedding.load(embedding)
+    known = given_labels(labels, given)
+    rows, mine = known.among(loaded.nodes, unknown="skip" if skip_unknown else "error")
+    wanted = np.arange(len(loaded)) if everyone else np.setdiff1d(np.arange(len(loaded)), rows)
+    if not len(wanted):
+        raise InputError(f"{labels}: every node has a label already: --all predicts for these too")
+    model = NodeClassifier(threshold=threshold, random_state=random_state)
+    with working():
+        model.fit(loaded, mine)
+        chances = model.predict_proba(loaded.vectors[wanted])
+        best = chances.argmax(axis=1)
+        if model.multilabel_:
+            found, columns = model.predict(loaded.vectors[wanted]).nonzero()
+        else:
+            found, columns = np.arange(len(wanted)), best
+        alone = np.setdiff1d(np.arange(len(wanted)), found)  # no label reaches the threshold
+        found, columns = np.append(found, alone), np.append(columns, best[alone])
+        order = np.lexsort((-chances[found, columns], found))
+        found, columns = found[order], columns[order]
+        told = chances[found, columns]
+        names = np.array([str(each) for each in model.classes_.tolist()], object)[columns]
+        unsure = np.isin(found, alone) if model.multilabel_ else told < (threshold or 0.0)
+        table = pa.table(
+            {
+                "node": id_column(loaded.nodes[wanted[found]]),
+                "label": pa.array(names, pa.string(), mask=unsure),
+                "probability": told,
+            }
+        )
+        write_table(output, table, overwrite)
+    facts = {
+        "labelled_nodes": len(rows),
+        "classes": len(model.classes_),
+        "predicted_nodes": len(wanted) - len(np.unique(found[unsure])),
+        "unknown_nodes": len(np.unique(found[unsure])),
+        "accuracy": model.scores_.accuracy,
+        "micro_f1": model.scores_.micro_f1,
+        "macro_f1": model.scores_.macro_f1,
+        "calibration_error": model.scores_.calibration_error,
+        "majority_accuracy": model.scores_.majority,
+        "seed": random_state,
+    }
+    if as_json:
+        print_json(facts)
+    elif not quiet:
+        say(f"Left out in turn: {model.scores_}")
+        unsure_told = f"; {facts['unknown_nodes']:,} below the threshold" if facts["unknown_nodes"] else ""
+        say(f"Wrote {output}: labels of {facts['predicted_nodes']:,} nodes{unsure_told}")

@@ -1,0 +1,71 @@
+"""`kernelne predict`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli.running import assert_refused
+from kernelne import Embedding
+
+
+@pytest.fixture
+def proteins(tmp_path):
+    """Vectors of ninety nodes in three groups, and the labels of sixty of them."""
+    groups = np.arange(90) % 3
+    vectors = 3 * np.eye(3)[groups] + np.random.default_rng(0).normal(size=(90, 3))
+    Embedding(vectors, [f"P{i}" for i in range(90)]).save(tmp_path / "vectors.npz")
+    lines = [f"P{i},{['kinase', 'channel', 'receptor'][i % 3]}\n" for i in range(60)]
+    (tmp_path / "labels.csv").write_text("".join(lines))
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predict(kernelne, proteins, suffix):
+    result = kernelne("predict", "vectors.npz", "labels.csv", "-o", f"told.{suffix}", cwd=proteins)
+    assert result.returncode == 0, result.stderr
+    assert "accuracy" in result.stderr
+    table = (pd.read_csv if suffix == "csv" else pd.read_parquet)(proteins / f"told.{suffix}")
+    assert table.columns.tolist() == ["node", "label", "probability"]
+    assert table["node"].tolist() == [f"P{i}" for i in range(60, 90)]
+    right = table["label"] == [["kinase", "channel", "receptor"][i % 3] for i in range(60, 90)]
+    assert right.mean() > 0.8
+    assert table["probability"].between(1 / 3, 1).all()
+
+
+def test_predict_for_all_and_above_a_threshold(kernelne, proteins):
+    args = ["predict", "vectors.npz", "labels.csv", "-o", "told.csv", "--all", "--threshold", "0.9", "--json"]
+    facts = json.loads(kernelne(*args, cwd=proteins).stdout)
+    table = pd.read_csv(proteins / "told.csv")
+    assert len(table) == 90
+    assert facts["unknown_nodes"] == table["label"].isna().sum() == (table["probability"] < 0.9).sum() > 0
+    assert facts["labelled_nodes"] == 60
+
+
+def test_several_labels_have_several_lines(kernelne, proteins):
+    lines = [f"P{i}\t{['a', 'b', 'a,b'][i % 3]}\n" for i in range(60)]
+    (proteins / "labels.tsv").write_text("".join(lines))
+    result = kernelne("predict", "vectors.npz", "labels.tsv", "-o", "told.csv", cwd=proteins)
+    assert result.returncode == 0, result.stderr
+    table = pd.read_csv(proteins / "told.csv")
+    assert set(table["node"]) == {f"P{i}" for i in range(60, 90)}
+    both = table.groupby("node")["label"].apply(set)
+    assert np.mean([both[f"P{i}"] == {"a", "b"} for i in range(62, 90, 3)]) > 0.6
+
+
+def test_bad_input_is_refused(kernelne, proteins):
+    (proteins / "all.csv").write_text("".join(f"P{i},{i % 2}\n" for i in range(90)))
+    (proteins / "one.csv").write_text("P1,a\nP2,a\n")
+    (proteins / "other.csv").write_text("X1,a\nP2,b\n")
+    for labels, output, word in (
+        ("labels.csv", "out.txt", ".parquet"),
+        ("all.csv", "out.csv", "--all"),
+        ("other.csv", "out.csv", "X1"),
+        ("none.csv", "out.csv", "none.csv"),
+    ):
+        assert_refused(kernelne("predict", "vectors.npz", labels, "-o", output, cwd=proteins), proteins, word)
+    result = kernelne("predict", "vectors.npz", "one.csv", "-o", "out.csv", cwd=proteins)
+    assert_refused(result, proteins, "two classes")
