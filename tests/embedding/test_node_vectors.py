@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -96,7 +98,7 @@ def test_bad_parameters(people):
 def test_clones_share_the_embedding(people):
     again = clone(NodeVectors(people, unknown="zeros"))
     assert again.embedding is people
-    assert again.get_params() == {"embedding": people, "unknown": "zeros"}
+    assert again.get_params() == {"embedding": people, "graph": None, "unknown": "zeros"}
 
 
 def test_names_and_tables(people):
@@ -157,3 +159,30 @@ def test_ids_of_another_kind_are_not_taken_for_unknown_ones():
         lookup.transform(["10", "20"])
     with pytest.raises(InputError, match="same type"):
         NodeVectors(Embedding(np.eye(2), ["a", "b"]), unknown="zeros").fit().transform([1, 2])
+
+
+def test_a_grid_search_chooses_parameters_of_the_model(two_cliques, monkeypatch):
+    trained = []
+    real = KernelNE.fit
+
+    def fit(self, graph, y=None):
+        trained.append(self.sigma)
+        return real(self, graph, y)
+
+    monkeypatch.setattr(KernelNE, "fit", fit)
+    model = KernelNE(dim=4, walks_per_node=20, n_threads=1, random_state=0)
+    pipeline = make_pipeline(NodeVectors(model, graph=two_cliques), LogisticRegression())
+    nodes, groups = two_cliques.nodes, np.arange(two_cliques.n_nodes) < two_cliques.n_nodes // 2
+    grid = {"nodevectors__embedding__sigma": [0.5, 2.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search = GridSearchCV(pipeline, grid, cv=2).fit(pd.Index(nodes), groups)
+    assert search.best_params_["nodevectors__embedding__sigma"] in (0.5, 2.0)
+    assert set(trained) == {0.5, 2.0}
+    assert len(trained) <= 3  # one for each value, and perhaps again for the best
+    assert copy.deepcopy(two_cliques) is two_cliques
+
+
+def test_an_estimator_needs_a_graph():
+    with pytest.raises(ParameterError, match="graph=None"):
+        NodeVectors(KernelNE()).fit()

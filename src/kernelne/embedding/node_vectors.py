@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError, ParameterError
+from kernelne.graph import Graph, as_graph
 from kernelne.graph.ids import node_array
 
 
@@ -20,7 +21,10 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Parameters
     ----------
-    embedding: an Embedding, or the path of a saved one.
+    embedding: an Embedding, the path of a saved one, or an estimator such as KernelNE(), which is trained on
+        `graph`: a grid search can then choose its parameters, such as `nodevectors__embedding__sigma`. Folds
+        with the same parameters and `random_state` share one training.
+    graph: the graph to train an estimator on, as for `MKernelNE.fit`.
     unknown: how to treat an id that is not in the embedding: "error" raises, "zeros" gives a row of zeros.
 
     X is one node id per sample: a list, an array or a Series, or a table with one column.
@@ -38,20 +42,27 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     array([[0., 2.], [0., 0.]], dtype=float32)
     """
 
-    def __init__(self, embedding: Any, *, unknown: str = "error") -> None:
+    def __init__(self, embedding: Any, *, graph: Any = None, unknown: str = "error") -> None:
         self.embedding = embedding
+        self.graph = graph
         self.unknown = unknown
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Check and load the embedding. X and y are ignored."""
+        """Check and load the embedding, or train the estimator on the graph. X and y are ignored."""
         if self.unknown not in ("error", "zeros"):
             raise ParameterError("unknown", self.unknown, 'must be "error" or "zeros"')
         if isinstance(self.embedding, str | os.PathLike):
             self.embedding_ = Embedding.load(self.embedding)
         elif isinstance(self.embedding, Embedding):
             self.embedding_ = self.embedding
+        elif hasattr(self.embedding, "to_embedding") and hasattr(self.embedding, "get_params"):
+            if self.graph is None:
+                raise ParameterError("graph", None, "give the graph on which the estimator is to be trained")
+            self.embedding_ = _trained(self.embedding, as_graph(self.graph))
         else:
-            raise ParameterError("embedding", self.embedding, "must be an Embedding or the path of one")
+            raise ParameterError(
+                "embedding", self.embedding, "must be an Embedding, the path of one, or an estimator"
+            )
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -75,6 +86,19 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.two_d_array = False  # except one column
         tags.input_tags.string = True
         return tags
+
+
+#: What was trained last, and with what: the folds of a grid search come one after the other.
+_last: tuple[Any, Embedding] | None = None
+
+
+def _trained(estimator: Any, graph: Graph) -> Embedding:
+    global _last
+    params = estimator.get_params()
+    key = type(estimator), repr(sorted(params.items())), graph.fingerprint
+    if _last is None or _last[0] != key or not isinstance(params.get("random_state"), int):
+        _last = key, clone(estimator).fit(graph).to_embedding()
+    return _last[1]
 
 
 def _ids(X: Any, nodes: NDArray[Any]) -> NDArray[Any]:

@@ -72,9 +72,10 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle does not keep the read-only flag of arrays; the constructor sets it again.
-        return Graph, (
-            self.offsets, self.neighbours, self.weights, self.directed, self.nodes, self.n_merged,
-        )  # fmt: skip
+        return Graph, (self.offsets, self.neighbours, self.weights, self.directed, self.nodes, self.n_merged)
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        return self  # nothing of it changes
 
     def __repr__(self) -> str:
         kind = "directed" if self.directed else "undirected"
