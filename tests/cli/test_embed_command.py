@@ -64,7 +64,8 @@ def test_stated_defaults_are_the_estimators():
     }
     parameters = inspect.signature(embed, eval_str=True).parameters
     # What the graph decides has no value to state.
-    by_graph = dict.fromkeys(("l2", "norm", "walks_per_node", "window_decay", "learning_rate"), "chosen")
+    decided = ("l2", "norm", "walks_per_node", "window_decay", "learning_rate", "coef_spread", "n_negative")
+    by_graph = dict.fromkeys((*decided, "shared_negatives"), "chosen")
     for name, value in defaults.items():
         if name in ("progress", "deterministic", "n_threads", "random_state"):
             continue

@@ -8,7 +8,7 @@ from numba import njit
 
 from kernelne.model import kernels
 from kernelne.model.kernels import KERNELS
-from kernelne.training.cpu.loop import _evaluate
+from kernelne.training.cpu.loop import evaluate_kernel
 
 #: Far below what a gradient notices, and above the smallest float32.
 FLOOR = 1e-12
@@ -31,7 +31,7 @@ def _apply_log(x, out):
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_compiled_kernels_equal_numpys(name, sigma):
     values, slopes = np.empty_like(DISTANCES), np.empty_like(DISTANCES)
-    _evaluate(list(KERNELS).index(name), np.float32(sigma), DISTANCES, values, slopes)
+    evaluate_kernel(list(KERNELS).index(name), np.float32(sigma), DISTANCES, values, slopes)
     exact_values, exact_slopes = KERNELS[name](DISTANCES.astype(np.float64), sigma)
     np.testing.assert_allclose(values, exact_values, rtol=4e-6, atol=FLOOR)
     np.testing.assert_allclose(slopes, exact_slopes, rtol=4e-6, atol=FLOOR)
@@ -42,7 +42,7 @@ def test_compiled_kernels_equal_numpys(name, sigma):
 
 def test_an_unknown_kernel_number_shows():
     values, slopes = np.zeros_like(DISTANCES), np.zeros_like(DISTANCES)
-    _evaluate(len(KERNELS), np.float32(1), DISTANCES, values, slopes)
+    evaluate_kernel(len(KERNELS), np.float32(1), DISTANCES, values, slopes)
     assert np.isnan(values).all()
 
 

@@ -140,7 +140,7 @@ MODEL: Options = {
         float | None,
         "--coef-spread",
         help="mkernelne: penalty of the differences between the coefficients; 0 for none.",
-        default="1.5, less with auto and a dense graph",
+        default="chosen with auto, else 1.5",
     ),
     "vectors": _model(
         str | None,
@@ -186,13 +186,13 @@ MODEL: Options = {
         int | None,
         "--n-negative",
         help="Number of negatives for each pair.",
-        default="60 with auto and a bipartite graph, else 5",
+        default="chosen with auto, else 5",
     ),
     "shared_negatives": _training(
         int | None,
         "--shared-negatives",
         help="Number of negatives drawn for each walk and shared by its pairs.",
-        default="28 with auto and a bipartite graph, else 14",
+        default="chosen with auto, else 14",
     ),
     "learning_rate": _training(
         float | None,

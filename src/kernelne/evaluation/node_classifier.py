@@ -31,7 +31,7 @@ class PredictionScores:
     """How good the predictions are, on nodes that were left out in turn; `print` shows them.
 
     accuracy           share of nodes with all labels right
-    micro_f1, macro_f1
+    micro_f1, macro_f1  of all decisions together, and mean over the classes
     calibration_error  how far a probability is from the share of nodes for which it holds, on average
     majority           accuracy of predicting the most frequent label for all
     n_nodes            number of labelled nodes

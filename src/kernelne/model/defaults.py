@@ -48,7 +48,9 @@ AUTO: dict[str, Any] = PLAIN | {
 #: kernels and many negatives do that, and need more walks and longer steps. Trees are bipartite too, and
 #: graphs with few edges may be by chance: hence a least mean degree.
 _BIPARTITE: dict[str, Any] = {"kernels": _gaussians(1.0, 2.0), "n_negative": 60, "shared_negatives": 28}
-_BIPARTITE_DEGREE, _BIPARTITE_WALKS, _BIPARTITE_LEARNING, _BIPARTITE_L2 = 4.0, 100.0, 20.0, 0.0183
+_BIPARTITE_DEGREE, _BIPARTITE_LEARNING, _BIPARTITE_L2 = 4.0, 20.0, 0.0183
+#: Walks per node of these: _BIPARTITE_WALKS · n^(1/6), at most _BIPARTITE_MOST.
+_BIPARTITE_WALKS, _BIPARTITE_MOST = 15.0, 100.0
 
 
 def settle(given: Mapping[str, Any], graph: Any = None) -> dict[str, Any]:
@@ -88,8 +90,9 @@ def _walks(n: int, arcs: int, bipartite: bool) -> int:
     more, as they cost little.
     """
     walks = min(max(_WALKS * math.sqrt(arcs / max(n, 1)), _FEWEST), _MOST)
-    walks = _BIPARTITE_WALKS if bipartite else walks
     large, small = min(_LARGE / max(n, 1), 1.0), max(_SMALL / max(n, 1), 1.0)
+    if bipartite:  # the more nodes there are to rank, the finer the differences
+        walks, large = min(_BIPARTITE_WALKS * n ** (1 / 6), _BIPARTITE_MOST), min(2 * _LARGE / max(n, 1), 1.0)
     return round(walks * math.cbrt(large) * math.sqrt(small))
 
 
