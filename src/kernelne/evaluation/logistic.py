@@ -1,9 +1,9 @@
 """Logistic regressions by Newton's method: of many classes at once, and of rows that come in blocks.
 
 As liblinear's: L2, C = 1, an intercept is a column of ones and penalised like the rest. Kept beside
-scikit-learn's because a score needs thousands of these: benchmarks/logistic.py (AMD EPYC, one thread) gave 1.3
-to 2.1 times its fastest solver's speed with the 7 labels of Cora and 4.6 to 7.7 times with the 50 of PPI, at a
-thirteenth to a fortieth of that solver's error.
+scikit-learn's because a score needs thousands of these: benchmarks/logistic.py (AMD EPYC, one thread) gave
+1.3 to 2.1 times its fastest solver's speed with the 7 labels of Cora and 4.6 to 7.5 times with the 50 of PPI,
+at a thirteenth to a sixtieth of the error of lbfgs.
 """
 
 from __future__ import annotations
