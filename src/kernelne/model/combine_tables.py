@@ -30,6 +30,9 @@ _BLOCK_COLUMNS, _BLOCK_ROWS = 16, 2**16
 #: Number of nodes whose joint rows are computed at a time, and from which their directions are found.
 _BLOCK_NODES, _DIRECTIONS_FROM = 2**13, 2**17
 
+#: Number of columns from which on joint rows have one length: in the plane they would lie on a circle.
+_EQUAL_FROM = 16
+
 #: Weight of the neighbours' mean in joint rows: the mean degree over 20, clipped to this range. The mean has
 #: less noise than a row itself, the less the more neighbours there are.
 _NEAR = 1.5, 3.0
@@ -67,9 +70,10 @@ def combine(
     has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
     a center towards the contexts of its neighbours, so one half is center plus 1.5 times the mean of these
     (more where there are many neighbours), the other context plus as much of the neighbours' centers. Both
-    side by side are projected onto the `dim` directions in which they are largest, and every row is scaled to
-    the same length. Where linked nodes are alike, the halves are nearly equal, and this is nearly "smooth"
-    rotated; where they are not, as in bipartite graphs, the sum would mix both up.
+    side by side are projected onto the `dim` directions in which they are largest, and with 16 columns or
+    more every row is scaled to the same length. Where linked nodes are alike, the halves are nearly equal,
+    and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both
+    up.
     """
     if vectors == "concat":
         made = np.hstack([center, context])
@@ -139,8 +143,10 @@ def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]
 
         def turn(rows: Any) -> None:
             part = halves(rows) @ turned
-            lengths = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None]
-            made[rows] = np.divide(part, lengths, out=part, where=lengths > 0)
+            if dim >= _EQUAL_FROM:
+                lengths = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None]
+                np.divide(part, lengths, out=part, where=lengths > 0)
+            made[rows] = part
 
         list(threads.map(turn, blocks(np.arange(n))))  # raises what a thread has raised
     return made
