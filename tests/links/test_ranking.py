@@ -91,6 +91,13 @@ def test_users_get_items():
     ]  # fmt: skip
 
 
+def test_a_tree_has_no_users():
+    tree = Graph.from_edges(np.arange(99) // 2, np.arange(1, 100))
+    assert tree.sides is not None
+    found = recommend_links(tree, _embedding(tree), [0], k=99)
+    assert len(found) == 97  # all but itself and its two neighbours, on both sides
+
+
 def test_the_default_of_a_bipartite_graph_ranks():
     chosen = MKernelNE()._settle(_shop())
     assert (chosen["n_negative"], chosen["shared_negatives"], chosen["l2"]) == (60, 28, 3e-4)

@@ -33,7 +33,7 @@ def recommend(
     graph: GraphArgument,
     embedding: EmbeddingArgument,
     node: Annotated[
-        list[str] | None, typer.Argument(metavar="[NODE]...", help="Node ids.", show_default=False)
+        list[str] | None, typer.Argument(metavar="NODE", help="Node ids.", show_default=False)
     ] = None,
     everyone: Annotated[bool, typer.Option("--all", help="Recommend to all nodes.")] = False,
     wanted_file: Annotated[

@@ -96,9 +96,10 @@ def _trained(estimator: Any, graph: Graph) -> Embedding:
     global _last
     params = estimator.get_params()
     key = type(estimator), repr(sorted(params.items())), graph.fingerprint
-    if _last is None or _last[0] != key or not isinstance(params.get("random_state"), int):
-        _last = key, clone(estimator).fit(graph).to_embedding()
-    return _last[1]
+    known = _last  # another thread may change it
+    if known is None or known[0] != key or not isinstance(params.get("random_state"), int):
+        _last = known = key, clone(estimator).fit(graph).to_embedding()
+    return known[1]
 
 
 def _ids(X: Any, nodes: NDArray[Any]) -> NDArray[Any]:

@@ -29,6 +29,9 @@ from kernelne.training.cpu.loop import FAST, evaluate_kernel
 
 #: Number of products of a block, at most: 128 MB for both tables.
 _BLOCK = 2**24
+#: With fewer edges beyond the number of nodes, two sides may be chance: every tree has them. Each further
+#: edge closes a cycle, which is even by chance half of the time.
+_MORE_EDGES = 6
 _LEAST = np.float32(1e-9)  # of a kernel's value: mixtures with negative coefficients may fall below zero
 
 
@@ -212,6 +215,8 @@ class Ranking:
         given = as_graph(graph)
         embedding = checked_embedding(embedding, given)
         self.graph = as_undirected(given)
+        enough = self.graph.n_edges - self.graph.n_nodes >= _MORE_EDGES
+        self._sides = self.graph.sides if enough else None
         if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
             lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
             unit = (embedding.vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
@@ -234,7 +239,7 @@ class Ranking:
         sought: Sought = _NOTHING,
     ) -> Iterator[Block]:
         """Yield the k best candidates for these rows, and the rank of the best of their `sought` links."""
-        sides = self.graph.sides
+        sides = self._sides
         if candidates is not None or sides is None:
             everyone = np.arange(self.graph.n_nodes) if candidates is None else candidates
             yield from self._blocks(rows, k, everyone, sought)
