@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
     from kernelne.graph.communities import louvain
     from kernelne.io.graphs.read_write import read_graph, write_graph
-    from kernelne.io.labels import Labels, read_labels
+    from kernelne.io.labels import Labels
+    from kernelne.io.read_labels import read_labels
     from kernelne.links.predictor import LinkPredictor
     from kernelne.links.ranking import rank_links, recommend_links
     from kernelne.tuning import tune_embedding
@@ -94,7 +95,7 @@ _HOMES = {
     "rank_links": "links.ranking",
     "recommend_links": "links.ranking",
     "read_graph": "io.graphs.read_write",
-    "read_labels": "io.labels",
+    "read_labels": "io.read_labels",
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
     "tune_embedding": "tuning",

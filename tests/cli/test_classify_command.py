@@ -154,7 +154,7 @@ def test_how_labels_are_read(kernelne, town, tmp_path):
     args = ["classify", town / "town.npz", "piped.labels", "--labels-separator", "|", "--quiet", "--json"]
     args += ["--train-sizes", "50", "--repeats", "1"]
     result = kernelne(*args, cwd=tmp_path)
-    assert_refused(result, tmp_path, "'who'", "is the first line a header? --labels-header")
+    assert_refused(result, tmp_path, "are these column names, or a node and its label?", "--labels-header")
     result = kernelne(*args, "--labels-header", cwd=tmp_path)
     assert json.loads(result.stdout)["nodes"] == 60, result.stderr
     args[4] = "||"

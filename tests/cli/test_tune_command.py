@@ -72,7 +72,8 @@ def test_the_command_says_how_the_graph_is_read(graph):
 
 
 def test_every_option_of_reading_is_one_of_embed():
-    values = {"nodes": "ids.txt", "separator": "\t", "format": "gml"}
+    values = {"nodes": "ids.txt", "separator": "\t", "format": "gml", "half_life": "30d"}
+    values |= {"source": "from account", "target": "2", "weight": "w", "time": "day"}
     for name, kind in READING.items():
         for value in [values[name]] if name in values else {True, False, default_of(kind)}:
             params = parsed(embed_command("graph.edges", unset(**{name: value}), MKernelNE()))

@@ -183,8 +183,11 @@ def test_columns_are_found_by_name_else_by_place():
         assert as_graph(frame.rename(columns={"Weight": "anything"})).fingerprint == expected
     wide = pd.DataFrame({"year": [1, 2], "weight": [1.5, 2]} | {"target": ends["y"], "source": ends["x"]})
     assert as_graph(wide).fingerprint == expected
-    assert as_graph(wide.drop(columns="weight")).weights.tolist() == [1, 1, 2, 2]  # the third of three
-    told = r"not used: 'year', 'w'; Graph\.from_table\(table, weight=NAME\)"
+    with pytest.warns(UserWarning, match="unweighted; not used: 'year'"):  # a time is no weight
+        assert as_graph(wide.drop(columns="weight")).weights is None
+    third = wide.drop(columns="weight").rename(columns={"year": "n"})
+    assert as_graph(third).weights.tolist() == [1, 1, 2, 2]
+    told = r"not used: 'year', 'w'; weight=NAME \(--weight NAME\)"
     frame = wide.rename(columns={"weight": "w"})
     for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.to_dict("list")):
         with pytest.warns(UserWarning, match=told):
@@ -258,9 +261,9 @@ def test_networkx_attributes_that_may_be_weights():
         (
             {"a": [1], "b": [2], "c": ["x"]},
             {},
-            r"'c' holds .*, not weights: Graph\.from_table\(table, weight=NAME",
+            r"which of the columns 'a', 'b', 'c' are source and target\?",
         ),
-        ({"a": [1], "b": [2], "c": [None]}, {}, "the column 'c' holds|a weight is missing"),
+        ({"a": [1], "b": [2], "c": [None]}, {"weight": "c"}, "the column 'c' holds|a weight is missing"),
         ({"a": [1], "b": [2], "weight": [-1.0]}, {}, "not negative"),
         ({"a": [1], "b": ["x"]}, {}, "ids mix ints and strs"),
         ({"a": [1.5], "b": [2.5]}, {}, "the column 'a': ids must be ints or strs, not double"),

@@ -28,7 +28,7 @@ from kernelne.graph.ids import plain_integers
 from kernelne.io.graphs import mat5
 from kernelne.io.graphs.read_write import check_lossless, read_graph, write_graph
 from kernelne.io.graphs.registry import FORMATS
-from kernelne.io.labels import read_labels
+from kernelne.io.read_labels import read_labels
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text.words import Words
 
@@ -790,7 +790,7 @@ def test_tables_of_others(tmp_path):
 def test_wide_tables_say_what_they_leave_out(tmp_path):
     table = pa.table({"source": [1, 2], "target": [2, 3], "year": [5, 6], "kind": ["x", "y"]})
     pq.write_table(table, tmp_path / "g.parquet")
-    with pytest.warns(UserWarning, match=r"not used: 'year', 'kind'; Graph\.from_table\(table, weight=NAME"):
+    with pytest.warns(UserWarning, match=r"not used: 'year', 'kind'; weight=NAME \(--weight NAME\)"):
         assert read_graph(tmp_path / "g.parquet").weights is None
     assert read_graph(tmp_path / "g.parquet", weighted=False).weights is None
     pq.write_table(table.drop_columns("year"), tmp_path / "g.parquet")

@@ -14,7 +14,8 @@ import pytest
 from kernelne import Embedding, classify_nodes, cluster_nodes
 from kernelne.errors import FileFormatError, InputError, ParameterError, UnknownNodeError
 from kernelne.graph import Graph
-from kernelne.io.labels import Labels, as_labels, by_id, read_labels
+from kernelne.io.labels import Labels, as_labels, by_id
+from kernelne.io.read_labels import read_labels
 
 
 def _write(tmp_path, text, name="labels.txt"):

@@ -11,8 +11,8 @@ from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_graph, own_labels, told
 from kernelne.cli.options import (
     LABELS,
+    LIMITED,
     MODEL,
-    READING,
     GraphArgument,
     JsonOption,
     OverwriteOption,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kernelne.comparison.compare import MethodResult
 
 
-@takes(READING, LABELS, {name: MODEL[name] for name in ("dim", "n_threads")})
+@takes(LIMITED, LABELS, {name: MODEL[name] for name in ("dim", "n_threads")})
 def compare(
     graph: GraphArgument,
     labels: OwnLabelsOption = None,

@@ -16,7 +16,7 @@ from kernelne.errors import InputError, ParameterError
 
 @takes(READING)
 def convert(
-    source: Annotated[
+    path: Annotated[
         str,
         typer.Argument(
             metavar="IN",
@@ -39,16 +39,16 @@ def convert(
     """Convert a graph or an embedding from one file format to another."""
     from kernelne.io.files import check_output
 
-    check_files(output, source, given["nodes"])
-    if _is_embedding(source, output):
-        _convert_embedding(Path(source), output, lossy, overwrite, given)
+    check_files(output, path, given["nodes"])
+    if _is_embedding(path, output):
+        _convert_embedding(Path(path), output, lossy, overwrite, given)
     else:
         from kernelne.io.graphs.read_write import check_lossless, write_graph
         from kernelne.io.graphs.registry import find_format
 
         find_format(output)
         check_output(output, overwrite)
-        graph = given_graph(source, given)
+        graph = given_graph(path, given)
         if not lossy:
             check_lossless(graph, output)
         if not quiet:
@@ -61,18 +61,16 @@ def convert(
         print(output)
 
 
-def _convert_embedding(
-    source: Path, output: Path, lossy: bool, overwrite: bool, given: dict[str, Any]
-) -> None:
+def _convert_embedding(path: Path, output: Path, lossy: bool, overwrite: bool, given: dict[str, Any]) -> None:
     from kernelne.embedding import Embedding
     from kernelne.io.embeddings.registry import check_ids, check_save, lost_in
 
     for name, value in given.items():
         if value != default_of(READING[name]):
-            remedy = f"is an option for reading a graph, and {source} is an embedding"
+            remedy = f"is an option for reading a graph, and {path} is an embedding"
             raise ParameterError("--" + name.replace("_", "-"), value, remedy)
     check_save(output, overwrite)
-    embedding = Embedding.load(source)
+    embedding = Embedding.load(path)
     check_ids(embedding.nodes, output)
     lost = lost_in(embedding, output)
     if lost and not lossy:
@@ -83,27 +81,27 @@ def _convert_embedding(
     embedding.save(output, overwrite=overwrite)
 
 
-def _is_embedding(source: str, output: Path) -> bool:
+def _is_embedding(path: str, output: Path) -> bool:
     """Whether IN and OUT are embeddings, by their suffixes or, if these are ambiguous, by the start of IN."""
-    if source == STANDARD_INPUT or is_dataset(source):
+    if path == STANDARD_INPUT or is_dataset(path):
         return False
-    kinds = [_kinds(Path(source)), _kinds(output)]
+    kinds = [_kinds(Path(path)), _kinds(output)]
     if {"graph"} in kinds and {"embedding"} in kinds:
-        raise InputError(f"{source} and {output}: one is a graph, the other an embedding")
+        raise InputError(f"{path} and {output}: one is a graph, the other an embedding")
     if {"graph"} in kinds or {"embedding"} in kinds:
         return {"embedding"} in kinds
-    suffix = Path(source).suffix.lower()
+    suffix = Path(path).suffix.lower()
     if suffix == ".parquet":
         import pyarrow.parquet as pq
 
         from kernelne.io.embeddings.registry import DAMAGE
 
         try:
-            with open(source, "rb") as file:
+            with open(path, "rb") as file:
                 return {"id", "vector"} <= set(pq.read_schema(file).names)
         except (OSError, *DAMAGE):  # reported when the file is read
             return False
-    with open(source, "rb") as file:
+    with open(path, "rb") as file:
         return suffix == ".csv" and file.read(8).removeprefix(b"\xef\xbb\xbf").startswith(b"id,0")
 
 

@@ -174,11 +174,13 @@ def _refuse_reading(group: Options, options: dict[str, Any], dataset: str) -> No
 
 def given_labels(labels: str, given: dict[str, Any]) -> Labels:
     """Return the labels of a dataset, or those of a file read with the given options."""
-    from kernelne.io.labels import read_labels
+    from kernelne.io.read_labels import read_labels
 
     if not is_dataset(labels):
         try:
-            return read_labels(labels, header=given["labels_header"], separator=given["labels_separator"])
+            options = {name.removeprefix("labels_"): given[name] for name in LABELS}
+            read: Labels = read_labels(labels, **options)
+            return read
         except ParameterError as error:
             raise InputError(f"--labels-{error}") from None
     _refuse_reading(LABELS, {name: given[name] for name in LABELS}, labels)

@@ -69,6 +69,30 @@ READING: Options = {
         help="Format of the file, written as a suffix without the dot: edges, csv, graphml, mtx, …",
         default="from the suffix",
     ),
+    "source": _reading(
+        str | None,
+        "--source",
+        help="Column of the sources, by its name or by its number from 1.",
+        default="found by its name",
+    ),
+    "target": _reading(str | None, "--target", help="Column of the targets.", default="found by its name"),
+    "weight": _reading(
+        str | None,
+        "--weight",
+        help="Column of the weights.",
+        default="weight, or the only other column",
+    ),
+    "time": _reading(
+        str | None,
+        "--time",
+        "--time-column",
+        help="Column of times, numbers or dates; needs --half-life.",
+    ),
+    "half_life": _reading(
+        str | None,
+        "--half-life",
+        help="Age at which an edge weighs half: in the unit of --time, or with a unit, such as 12h, 30d, 1y.",
+    ),
     "skip_bad": _reading(
         bool, "--skip-bad", help="Edge lists: skip lines that cannot be read, and print how many there are."
     ),
@@ -81,6 +105,12 @@ UNDIRECTED = READING | {
         help="Read the edges as directed, from the first column to the second, or as undirected. Only walks "
         "follow the direction; links are predicted without it.",
         default="as stated in the file, else undirected",
+    )
+}
+#: Options of commands whose --time is a limit.
+LIMITED = READING | {
+    "time": _reading(
+        str | None, "--time-column", help="Column of times, numbers or dates; needs --half-life."
     )
 }
 _labels = partial(_option, "Reading the labels")
@@ -96,6 +126,21 @@ LABELS: Options = {
         "--labels-separator",
         help="Separator of node id and labels: a character or a name (tab, comma, …).",
         default="detected",
+    ),
+    "labels_joint": _labels(
+        str | None,
+        "--labels-joint",
+        help="Separator of several labels of a node: a character or a name; none if each line has one label.",
+        default="a comma, or a semicolon where columns are separated by commas",
+    ),
+    "labels_node": _labels(
+        str | None,
+        "--labels-node",
+        help="Column of the node ids, by its name or by its number from 1.",
+        default="the first",
+    ),
+    "labels_label": _labels(
+        str | None, "--labels-label", help="Column of the labels.", default="the second of two columns"
     ),
 }
 

@@ -14,6 +14,7 @@ import typer
 from kernelne.cli.inputs import check_files, given_graph, own_labels, told
 from kernelne.cli.options import (
     LABELS,
+    LIMITED,
     MODEL,
     READING,
     GraphArgument,
@@ -38,14 +39,14 @@ _OFF = {"directed": "--undirected", "weighted": "--unweighted", "header": "--no-
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
-@takes(READING, LABELS, _FIXED)
+@takes(LIMITED, LABELS, _FIXED)
 def tune(
     graph: GraphArgument,
     labels: OwnLabelsOption = None,
     links: Annotated[
         bool, typer.Option("--links", help="Score by hidden links, even if there are labels.")
     ] = False,
-    time: Annotated[
+    limit: Annotated[
         str | None,
         typer.Option("--time", help="Time limit of the search, such as 90s, 5m or 1h30m.", show_default="5m"),
     ] = None,
@@ -83,7 +84,7 @@ def tune(
 
     if links and labels is not None:
         raise ParameterError("--labels", labels, "labels are not used with --links: give one of the two")
-    seconds = None if time is None else _parse_time(time)
+    seconds = None if limit is None else _parse_time(limit)
     if not 0 < train_size < 100:
         raise ParameterError("--train-size", train_size, "must be a percentage above 0 and below 100")
     check_files(output, graph, labels, given["nodes"])

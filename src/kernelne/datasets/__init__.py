@@ -14,7 +14,8 @@ from kernelne.datasets import bundled, fetch, generate
 from kernelne.datasets.registry import REGISTRY
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph import Graph
-from kernelne.io.labels import Labels, read_labels
+from kernelne.io.labels import Labels
+from kernelne.io.read_labels import read_labels
 
 __all__ = ["Dataset", "DatasetInfo", "dataset_path", "fetch_dataset", "list_datasets", "load_dataset"]
 

@@ -1,24 +1,19 @@
-"""Read graphs of other packages and edge tables, recognised by their attributes without importing them."""
+"""Read graphs of other packages, recognised by their attributes without importing them."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, warn
 from kernelne.graph.csr import half
 from kernelne.graph.ids import code_dtype
-
-_INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives the column of an unnamed index
+from kernelne.graph.tables import is_number, is_table
 
 
 class Rows(NamedTuple):
@@ -29,17 +24,6 @@ class Rows(NamedTuple):
     targets: NDArray[Any]
     weights: NDArray[np.float64] | None
     directed: bool
-
-
-class Columns(list[Any]):
-    """The column names of a table; `get` returns a column by its name.
-
-    stored_index: names of the columns that hold the index of a pandas DataFrame
-    """
-
-    def __init__(self, names: Iterable[Any], get: Callable[[Any], Any], stored: Iterable[Any] = ()) -> None:
-        super().__init__(names)
-        self.get, self.stored_index = get, set(stored)
 
 
 def reader_of(obj: Any) -> Callable[[Any], Rows] | None:
@@ -56,11 +40,6 @@ def reader_of(obj: Any) -> Callable[[Any], Rows] | None:
         if all(hasattr(obj, name) for name in names):
             return read
     return None
-
-
-def is_table(obj: Any) -> bool:
-    """Whether an object is a table: pandas, polars, pyarrow or any other that Arrow can read."""
-    return hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__dataframe__")
 
 
 def read_networkx(g: Any, weight: str = "weight") -> Rows:
@@ -83,7 +62,7 @@ def read_networkx(g: Any, weight: str = "weight") -> Rows:
         )
     elif edges and weight == "weight":  # otherwise the caller chose the name
         attributes = next(iter(g.edges(data=True)))[2]
-        numbers = [name for name, value in attributes.items() if _is_number(value)]
+        numbers = [name for name, value in attributes.items() if is_number(value)]
         if numbers:
             warn(
                 f"no edge has the attribute 'weight', so the graph is unweighted; not used: "
@@ -124,7 +103,7 @@ def read_rustworkx(g: Any) -> Rows:
     row[indices] = np.arange(len(indices))
     sources, targets = row[ends[:, 0]], row[ends[:, 1]]
     values = [p.get("weight") if isinstance(p, Mapping) else p for p in g.edges()]
-    numbers = [float(v) if v is not None and _is_number(v) else None for v in values]
+    numbers = [float(v) if v is not None and is_number(v) else None for v in values]
     weights = None
     if any(number is not None for number in numbers):
         weights = np.fromiter((1.0 if number is None else number for number in numbers), np.float64)
@@ -165,10 +144,6 @@ def _host(tensor: Any) -> NDArray[Any]:
     return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _number(u: Any, v: Any, value: Any, attribute: str) -> float:
     try:
         if not isinstance(value, str | bytes):
@@ -185,140 +160,3 @@ def _check_different(ids: Any, what: str) -> None:
         raise InputError(f"{what}: node ids must be hashable ({error})") from None
     if len(counts) < len(ids):
         raise InputError(f"{what}: {counts.most_common(1)[0][0]!r} appears more than once; make them unique")
-
-
-def table_columns(table: Any) -> tuple[Columns, Callable[[Any], Any]]:
-    """Return the column names of a table, and a function that returns a column by its name."""
-    ours = isinstance(table, pa.Table | pa.RecordBatch)
-    if not ours and _is_adjacency(table):
-        raise InputError(
-            "rows and columns of this table have the same names, like an adjacency matrix: pass "
-            "Graph.from_scipy(table.to_numpy(), nodes=table.columns), or reset its index"
-        )
-    if not ours and hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        # pandas, polars: unused columns are not converted
-        return Columns(table.columns, table.__getitem__), table.__getitem__
-    if isinstance(table, Mapping):
-        return Columns(table, table.__getitem__), table.__getitem__
-    try:
-        if hasattr(table, "__arrow_c_stream__") or ours:
-            whole = (
-                pa.table(table) if not isinstance(table, pa.RecordBatch) else pa.Table.from_batches([table])
-            )
-        else:
-            from pyarrow.interchange import from_dataframe
-
-            whole = from_dataframe(table)
-    except (pa.ArrowException, TypeError, AttributeError) as error:
-        raise InputError(f"cannot read a {type(table).__name__} as a table: {error}") from None
-    columns = arrow_columns(whole)
-    return columns, columns.get
-
-
-def arrow_columns(table: pa.Table) -> Columns:
-    """Return the columns of an Arrow table."""
-    names = table.column_names
-    try:
-        told = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-        index = [name for name in told if isinstance(name, str)]
-    except (ValueError, LookupError, TypeError, RecursionError):  # the metadata may come from any writer
-        index = []
-    index += [name for name in names if _INDEX.fullmatch(name)]
-    return Columns(names, lambda name: table.column(names.index(name)), index)
-
-
-def _is_adjacency(table: Any) -> bool:
-    """Whether a data frame is an adjacency matrix rather than an edge table: row and column names are equal.
-
-    A frame of two or three columns named 0, 1 (, 2) may hold edges, like an array of that shape.
-    """
-    index, names = getattr(table, "index", None), getattr(table, "columns", None)
-    if index is None or names is None or callable(index) or len(index) != len(names):
-        return False
-    return list(index) == list(names) and (len(names) > 3 or list(names) != list(range(len(names))))
-
-
-def choose_columns(
-    names: Columns, source: Any = None, target: Any = None, weight: Any = None
-) -> tuple[Any, Any, Any]:
-    """Return the names of the columns of sources, targets and weights (None: no weights).
-
-    By default source and target are a common pair of names, such as source and target or src and dst (case
-    is ignored), else the first two columns not named weight. The default weight is the column named weight,
-    else the third of three columns, as in a text file; else there is none, with a warning if other columns
-    are numeric. A stored pandas index is used only under a common name or if it is named explicitly.
-    """
-    if (source is None) != (target is None):
-        raise InputError("give both column names, source= and target=, or neither")
-    lower = [str(name).lower() for name in names]
-    if source is None:
-        pairs = [(a, b) for a, b in COLUMN_PAIRS if a in lower and b in lower]
-        plain = [n for n in names if n not in names.stored_index and str(n).lower() != "weight"]
-        if len(plain) < 2 and not pairs:
-            raise InputError(f"a table of edges needs at least two columns, this one has {list(names)!r}")
-        source, target = (names[lower.index(name)] for name in pairs[0]) if pairs else plain[:2]
-    if weight is None:
-        others = [name for name in names if name not in (source, target)]
-        called = [name for name in others if str(name).lower() == "weight"]
-        rest = [name for name in others if name not in names.stored_index]
-        weight = called[0] if called else rest[0] if len(rest) == 1 and source != target else False
-        if weight is False and any(_holds_numbers(names.get(name)) for name in rest):
-            warn(
-                f"no column is named weight, so the graph is unweighted; not used: "
-                f"{', '.join(map(repr, rest[:20]))}; Graph.from_table(table, weight=NAME) takes one of them, "
-                "weight=False none"
-            )
-    for name in (source, target, *([] if weight is False else [weight])):
-        if names.count(name) != 1:
-            told = "appears more than once" if name in names else "does not exist"
-            raise InputError(f"the column {name!r} {told}; columns: {', '.join(map(repr, names[:20]))}")
-    return source, target, None if weight is False else weight
-
-
-def _holds_numbers(values: Any) -> bool:
-    """Whether a column is numeric, judged by its type or else by its first value."""
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _is_numeric(values.type)
-    dtype = getattr(values, "dtype", None)
-    if dtype is None:
-        return _is_number(next(iter(values), None))
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric())
-    return str(getattr(dtype, "kind", "O")) in "iuf"
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
-    """Return weights as (m,) float64; raises InputError if the column is not numeric."""
-    if not isinstance(values, pa.Array | pa.ChunkedArray):
-        streams = hasattr(values, "__arrow_c_stream__")
-        values = pa.chunked_array(values) if streams else pa.array(np.asarray(values))
-    kind = values.type
-    if not _is_numeric(kind):
-        remedy = "Graph.from_table(table, weight=NAME) takes another column, weight=False none"
-        raise InputError(f"the column {name!r} holds {kind}, not weights: {remedy}")
-    if values.null_count:
-        raise InputError(f"the column {name!r}: a weight is missing (null)")
-    weights: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
-    return weights
-
-
-#: Common names of the two id columns of an edge table.
-COLUMN_PAIRS = (
-    ("source", "target"),
-    ("source_id", "target_id"),
-    ("src", "dst"),
-    ("src", "dest"),
-    ("from", "to"),
-    ("fromnodeid", "tonodeid"),
-    ("start", "end"),
-    ("head", "tail"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-)

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from kernelne.errors import InputError, MissingDependencyError
 from kernelne.graph import shape
-from kernelne.graph.adapters import (
-    Rows,
-    choose_columns,
-    is_table,
-    read_networkx,
-    reader_of,
-    table_columns,
-    weight_column,
-)
+from kernelne.graph.adapters import Rows, read_networkx, reader_of
 from kernelne.graph.build import GOOD_WEIGHTS, assemble, bad_weight, check_weights, entry, to_float32
 from kernelne.graph.csr import count_loops
 from kernelne.graph.ids import (
@@ -34,6 +26,7 @@ from kernelne.graph.ids import (
     read_ids,
     rows_of,
 )
+from kernelne.graph.tables import is_table, read_edges, table_columns
 
 _ACCEPTED = (
     "a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a table of "
@@ -226,25 +219,24 @@ class Graph:
         nodes: Any = None,
         directed: bool = False,
         drop_self_loops: bool = False,
+        time: Any = None,
+        half_life: Any = None,
     ) -> Graph:
         """Build a graph from a table of edges: pandas, polars, pyarrow, a dict, or any that Arrow can read.
 
-        `source` and `target` are the names of the id columns. The default is the first common pair of names
-        in the table (source and target, src and dst, from and to, u and v …, case is ignored), else the first
-        two columns. `weight` is the name of the weight column. The default is the column named weight, else
-        the third of three columns; False means no weights. Otherwise as in `from_edges`.
+        `source` and `target` are the names of the id columns. The default is a common pair of names (source
+        and target, src and dst, user and item, from_account and to_account …; case is ignored), else the only
+        two columns, or the first two of three if the third holds numbers. `weight` is the name of the weight
+        column. The default is the column named weight, else the only other column; False means no weights. A
+        table that does not tell its columns is refused. `time` is a column of numbers or dates: the weight of
+        an edge halves with every `half_life` before the newest, in the unit of the numbers, or a text such as
+        "30d" (s, min, h, d, w, y). Otherwise as in `from_edges`.
 
         >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
         <Graph: 3 nodes, 2 edges, directed, weighted>
         """
-        names, column = table_columns(table)
-        source, target, weight = choose_columns(names, source, target, weight)
-        columns = {
-            "nodes": read_ids([] if nodes is None else nodes, "nodes"),
-            "sources": read_ids(column(source), f"the column {source!r}"),
-            "targets": read_ids(column(target), f"the column {target!r}"),
-        }
-        weights = None if weight is None else weight_column(column(weight), weight)
+        columns, weights = read_edges(table_columns(table), source, target, weight, time, half_life)
+        columns = {"nodes": read_ids([] if nodes is None else nodes, "nodes")} | columns
         return graph_from_columns(columns, weights, directed, drop_self_loops)
 
     def to_arrow(self) -> Any:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kernelne.errors import FileFormatError
-from kernelne.graph.adapters import arrow_columns, choose_columns, weight_column
+from kernelne.errors import FileFormatError, ParameterError
 from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
 from kernelne.graph.ids import read_ids
 from kernelne.graph.ops import isolated_nodes
+from kernelne.graph.tables import Columns, arrow_columns, choose_columns, read_edges
 from kernelne.io.files import check_input
 from kernelne.io.graphs.shared import EdgeColumns, Options
 
@@ -32,17 +32,19 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
         directed, n_rows = told.get("directed"), told.get("node_rows", 0)
         if directed not in (None, True, False) or type(n_rows) is not int or not 0 <= n_rows <= len(table):
             raise ValueError(f"{ARROW_KEY.decode()} is {metadata!r}")
-        asked = False if options.weighted is False else None
-        source, target, weight = choose_columns(arrow_columns(table), weight=asked)
-        nodes = read_ids(table[source].slice(0, n_rows), "nodes") if n_rows else None
-        if n_rows and table[target].slice(0, n_rows).null_count < n_rows:
+        whole = arrow_columns(table, by_number=True)
+        chosen = choose_columns(whole, options.source, options.target, options.asked_weight, options.time)
+        nodes = read_ids(table[chosen.source].slice(0, n_rows), "nodes") if n_rows else None
+        if n_rows and table[chosen.target].slice(0, n_rows).null_count < n_rows:
             raise ValueError(f"the first {n_rows} rows must list nodes and have no target")
-        edges = table.slice(n_rows)
-        sources, targets = read_ids(edges[source], source), read_ids(edges[target], target)
-        weights = None if weight is None else weight_column(edges[weight], weight)
+        edges = Columns(whole, lambda name: whole.get(name).slice(n_rows))
+        weight = False if chosen.weight is None else chosen.weight
+        ids, weights = read_edges(edges, chosen.source, chosen.target, weight, chosen.time, options.half_life)
+    except ParameterError:
+        raise
     except (ValueError, AttributeError, RecursionError) as error:  # includes InputError
         raise FileFormatError(path, str(error)) from None
-    return EdgeColumns(nodes, sources, targets, weights, directed)
+    return EdgeColumns(nodes, ids["sources"], ids["targets"], weights, directed)
 
 
 def read_parquet(path: str, options: Options) -> EdgeColumns:

@@ -1,10 +1,9 @@
-"""Edge lists as text: each line has a source, a target and optionally a weight."""
+"""Edge lists as text: each line has a source, a target and optionally a weight and other columns."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -14,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kernelne.errors import FileFormatError, warn
-from kernelne.graph import adapters
+from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
+from kernelne.graph.tables import Columns, choose_columns
+from kernelne.graph.times import aged, time_values
 from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
@@ -36,7 +36,6 @@ _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "ver
 _HINT_DATA = (
     "; networkx.write_edgelist(..., data=False) writes no attributes, data=['weight'] only the weight"
 )
-_HINT_INDEX = "pandas writes its index unless you pass to_csv(index=False)"
 _HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
 
 
@@ -45,7 +44,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     nodes, header = options.nodes, options.header
     given = sniff.read_separator(options.separator)
     sample = _sample(path)
-    layout = _edge_layout(path, sample, given, options) if sample else None
+    layout, doubtful = _edge_layout(path, sample, given, options) if sample else (None, False)
     ids: Any = None
     node_layout = None
     if isinstance(nodes, str):
@@ -67,6 +66,13 @@ def read(path: str, options: Options) -> EdgeColumns:
     if layout is not None and bad.any():
         _warn_of_bad(path, layout, bad)
     columns, weights = edges
+    if len(columns) == 3:
+        try:
+            weights = aged(weights, time_values(columns.pop(), options.time), options.half_life)
+        except ParameterError:
+            raise
+        except InputError as error:
+            raise FileFormatError(path, str(error)) from None
     empty = pa.chunked_array([], pa.null())
     sources, targets = columns or (empty, empty)
     if not len(sources) and (ids is None or not len(ids)):
@@ -77,8 +83,8 @@ def read(path: str, options: Options) -> EdgeColumns:
             else ""
         )
         raise FileFormatError(path, f"no edges in the file{taken}")
-    if header is None and layout is not None and layout.first_line == sample[0][0]:
-        _warn_of_names(path, layout.first_line, sources, targets, ids)
+    if doubtful and len(sources):
+        _refuse_names(path, sample[0], sources, targets, ids)
     return EdgeColumns(ids, sources, targets, weights, None)
 
 
@@ -91,23 +97,21 @@ def read_nodes(path: str, options: Options, as_strings: bool) -> Any:
     return found[0][0]
 
 
-def _warn_of_names(path: str | os.PathLike[str], line: int, sources: Any, targets: Any, nodes: Any) -> None:
-    """Warn if the first edge may be a header: it looks like one, and its ids occur nowhere else."""
+def _refuse_names(
+    path: str | os.PathLike[str], line: tuple[int, bytes], sources: Any, targets: Any, nodes: Any
+) -> None:
+    """Raise FileFormatError if the first edge may be a header: its ids occur nowhere else."""
     first = [sources[0].as_py(), targets[0].as_py()]
-    if not isinstance(first[0], str) or not sniff.like_names(*first):
-        return
     columns = [c for c in (sources, targets, nodes) if c is not None and not pa.types.is_integer(c.type)]
     if all(sum(pc.sum(pc.equal(c, name)).as_py() or 0 for c in columns if len(c)) == 1 for name in first):
-        warn(
-            f"{os.fspath(path)}:{line}: {', '.join(first)!r} was read as an edge; if it names the columns, "
-            "pass header=True (--header)"
-        )
+        told = "are these column names, or an edge? header=True (--header) or header=False (--no-header)"
+        raise FileFormatError(path, told, line=line[0], text=text_lines.shown(line[1]))
 
 
 def _warn_of_bad(path: str | os.PathLike[str], layout: Layout, bad: NDArray[np.int64]) -> None:
     """Warn of skipped lines: `bad` is their count, then the numbers of the first of them."""
     n_bad, named = int(bad[0]), ", ".join(map(str, bad[1 : bad[0] + 1]))
-    weight = ", with a weight that is finite and not negative" if layout.weighted else ""
+    weight = ", with a weight that is finite and not negative" if layout.weight is not None else ""
     warn(
         f"{os.fspath(path)}: {n_bad:,} {'lines' if n_bad > 1 else 'line'} left out, "
         f"{named}{', …' if n_bad > _MOST_NAMED else ''}: expected {layout.n_fields} fields separated by "
@@ -130,11 +134,10 @@ def write(graph: Graph, out: BinaryIO, separator: str) -> None:
             parts += [separator, as_text(weights)]
         lines = join(*parts, "\n")
         if number == 0:
-            first_two = [sniff.split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[:2]]
-            first_ids = (first_two[0][0].text, first_two[0][1].text)
-            if sniff.is_header(first_two) or sniff.like_names(*first_ids):
-                # Without a header the reader would read the first edge as one.
-                header = ["source", "target", "weight"][: len(first_two[0])]
+            rows = [sniff.split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[:_SAMPLE]]
+            if sniff.is_header(rows) is not False:
+                # Without a header the reader would read the first edge as one, or ask.
+                header = ["source", "target", "weight"][: len(rows[0])]
                 out.write(separator.join(header).encode() + b"\n")
         write_texts(out, lines)
 
@@ -163,7 +166,8 @@ def _edge_layout(
     sample: Sequence[tuple[int, bytes]],
     separator: int | None,
     options: Options,
-) -> Layout:
+) -> tuple[Layout, bool]:
+    """Return how to read the lines, and whether the first of them, read as an edge, may be a header."""
     line, raw = sample[0]
     header, weighted = options.header, options.weighted
     if separator is None:
@@ -174,44 +178,55 @@ def _edge_layout(
                 raise FileFormatError(path, expected, line=number, text=text_lines.shown(candidate))
         separator = sniff.find_separator([raw for _, raw in sample])
     fields = sniff.split(raw, separator)
-    layout = Layout(separator, len(fields), 2, len(fields) == 3 and weighted is not False, line)
+    layout = Layout(separator, len(fields), (0, 1), line)
     if not fields:
         raise _line_error(path, layout, tokens.BAD_QUOTE, line, text_lines.shown(raw))
-    wanted = "3 fields (weighted=True, --weighted)" if weighted else "2 or 3 fields"
-    if len(fields) not in ((3,) if weighted else (2, 3)):
-        expected = f"expected {wanted} separated by {layout.between}: a source, a target and a weight"
-        if len(fields) > 3:
-            expected += f"; select the columns to keep, for example with: {sniff.cut_command(separator)}"
-            expected += f" ({_HINT_INDEX})" * (fields[0] == sniff.Field("", False))
+    if len(fields) < 2:
+        expected = f"expected 2 or 3 fields separated by {layout.between}: a source, a target and a weight"
         raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
-    if header is None:
-        rows = [sniff.split(raw, separator) for _, raw in sample]
-        header = sniff.is_header([row for row in rows if len(row) == len(fields)])
-    if options.header is not False and (remedy := _misplaced(fields, header, options.directed)):
-        told = "the first two columns must be source and target, but the header says otherwise"
-        raise FileFormatError(path, f"{told}: {remedy}", line=line, text=text_lines.shown(raw))
-    return replace(layout, first_line=line + header)
+    rows = [sniff.split(raw, separator) for _, raw in sample]
+    rows = [row for row in rows if len(row) == len(fields)]
+    given = {str(name) for name in (options.source, options.target, options.weight, options.time) if name}
+    told: bool | None = header
+    if told is None and given and given <= {field.text for field in fields}:
+        told = True
+    if told is None:
+        told = sniff.is_header(rows)
+    try:
+        chosen = _chosen(rows, bool(told), options)
+    except InputError as error:
+        raise FileFormatError(path, str(error), line=line, text=text_lines.shown(raw)) from None
+    weight, time = chosen[2:]
+    if weighted and weight is None:
+        expected = f"no weights (weighted=True, --weighted): expected 3 fields separated by {layout.between}"
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
+    places = (*chosen[:2], *([] if time is None else [time]))
+    found = Layout(separator, len(fields), places, line + bool(told), weight, n_times=len(places) - 2)
+    return found, told is None
 
 
-def _misplaced(fields: Sequence[sniff.Field], header: bool, directed: bool | None) -> str | None:
-    """Return a remedy if the header says that the first two columns are not source and target; else None.
+def _chosen(
+    rows: Sequence[Sequence[sniff.Field]], header: bool, options: Options
+) -> tuple[int, int, int | None, int | None]:
+    """Return the fields of source, target, weight and time of lines, the first of which may be a header."""
+    n_fields = len(rows[0])
+    asked = options.source, options.target, options.asked_weight, options.time
+    if not header and n_fields in (2, 3) and all(name in (None, False) for name in asked):
+        return 0, 1, 2 if n_fields == 3 and asked[2] is None else None, None
+    names = [field.text for field in rows[0]] if header else [str(k + 1) for k in range(n_fields)]
+    columns = Columns(names, lambda name: _sampled(rows[header:], names.index(name)), by_number=True)
+    found = choose_columns(columns, *asked)
+    source, target, weight, time = (None if name is None else names.index(name) for name in found)
+    assert source is not None
+    assert target is not None
+    return source, target, weight, time
 
-    A common pair of names in later columns is a header even if `header` is false: no weight is named so.
-    """
-    names = [field.text.lower() for field in fields]
-    pairs = [(names.index(a), names.index(b)) for a, b in adapters.COLUMN_PAIRS if a in names and b in names]
-    if len(names) == 3 and not names[0] and (header or pairs):
-        return _HINT_INDEX
-    if (0, 1) in pairs:
-        return None
-    is_weight_early = header and len(names) == 3 and "weight" in names[:2]
-    is_pair_late = pairs and (pairs[0] != (1, 0) or (header and directed))
-    if not is_weight_early and not is_pair_late:
-        return None
-    return (
-        "reorder the columns, or use Graph.from_table(pandas.read_csv(path)), which finds them by name; "
-        "header=False (--no-header) reads this line as an edge"
-    )
+
+def _sampled(rows: Sequence[Sequence[sniff.Field]], place: int) -> NDArray[Any]:
+    """Return the values of a column as numbers if most of them are, else as texts."""
+    fields = [row[place] for row in rows]
+    numbers = sum(field.is_number or field.has_decimal_comma for field in fields)
+    return np.zeros(len(fields)) if 2 * numbers >= len(fields) else np.array([f.text for f in fields])
 
 
 def _node_layout(
@@ -227,7 +242,7 @@ def _node_layout(
     # Only a common name above integers: a node read as a header would be lost.
     named = len(first) == 2 and first[1].is_integer and first[0].text.lower() in _NODE_HEADERS
     has_header = header is not False and named
-    return Layout(separator, 0, 1, False, sample[0][0] + 1 if has_header else 0)
+    return Layout(separator, 0, (0,), sample[0][0] + 1 if has_header else 0)
 
 
 def read_id_columns(

@@ -47,9 +47,8 @@ def read(path: str, options: Options) -> EdgeColumns:
     if n != n_columns:
         raise FileFormatError(path, f"the matrix is not square: {n} × {n_columns}", line=line)
     assert line is not None
-    layout = Layout(
-        WHITESPACE, 2 if pattern else 3, 2, not pattern and options.weighted is not False, line + 1
-    )
+    weight = None if pattern or options.weighted is False else 2
+    layout = Layout(WHITESPACE, 2 if pattern else 3, (0, 1), line + 1, weight)
     found = read_id_columns(path, layout, False)
     if found is None:
         raise _not_integers(path, line)

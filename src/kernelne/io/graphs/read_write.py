@@ -13,6 +13,7 @@ from kernelne.graph import Graph
 from kernelne.graph.edges import writable_ids
 from kernelne.graph.graph import graph_from_columns
 from kernelne.graph.ids import check_same_kind, read_ids
+from kernelne.graph.tables import check_time
 from kernelne.io.files import atomic_output
 from kernelne.io.graphs import edgelist
 from kernelne.io.graphs.registry import GraphFormat, find_format
@@ -30,13 +31,19 @@ def read_graph(
     drop_self_loops: bool = False,
     format: str | None = None,
     skip_bad: bool = False,
+    source: Any = None,
+    target: Any = None,
+    weight: Any = None,
+    time: Any = None,
+    half_life: Any = None,
 ) -> Graph:
     """Read a graph from a file; the suffix gives the format.
 
     Each line of an edge list (.txt, .tsv, .csv, .edges, .edgelist) has a source, a target and, if there is a
-    third field, a weight. The file is UTF-8 text. Blank lines and lines that start with # or % are skipped;
-    blanks around a field are ignored. Fields are separated by tabs, commas or semicolons, and may then be
-    quoted as in CSV, or else by whitespace.
+    third field, a weight. If its header or `source` and `target` tell which columns these are, there may be
+    more of them, in any order. The file is UTF-8 text. Blank lines and lines that start with # or % are
+    skipped; blanks around a field are ignored. Fields are separated by tabs, commas or semicolons, and may
+    then be quoted as in CSV, or else by whitespace.
 
     The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat
     (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md
@@ -51,9 +58,9 @@ def read_graph(
     ----------
     directed: whether edges are arcs from source to target; None follows the file, undirected if it does not
         say. False drops directions, except of a matrix, which must then be symmetric.
-    header: whether the first data line of an edge list is a header. None: it is one if its fields are a
-        common pair of column names, or if they are not numbers where those below are; if in doubt it is read
-        as an edge, with a warning.
+    header: whether the first data line of an edge list is a header. None: it is one if it contains a common
+        pair of column names, or words where those below are numbers; a line that may be a header or an edge
+        raises an error.
     weighted: False ignores weights, True requires them, None reads them if the file has them.
     nodes: node ids to put first, in this order, with or without edges; or the path of a file of ids, the
         first field of each line; a header (unless header is False) is a name like `id` above integers.
@@ -63,12 +70,24 @@ def read_graph(
     format: a suffix without its dot, such as "gml", to use instead of that of the file.
     skip_bad: skip lines of an edge list that have a different number of fields than the first, an empty id or
         an invalid weight, with a warning that gives their number and the first ones; by default they raise.
+    source, target, weight, time: columns of a table or an edge list, by name or by number from 1; None finds
+        them as `Graph.from_table` does, and there are no times.
+    half_life: with `time`, the age at which an edge weighs half: see `Graph.from_table`.
     """
     path = os.fsdecode(path)
     found, _ = find_format(path, format)
     if isinstance(nodes, bytes | os.PathLike):
         nodes = os.fsdecode(nodes)
-    options = Options(directed, header, weighted, nodes, separator, skip_bad)
+    check_time(time, half_life)
+    if weight is not None and weighted is False:
+        raise ParameterError("weight", weight, "contradicts weighted=False (--unweighted)")
+    options = Options(
+        directed, header, weighted, nodes, separator, skip_bad, source, target, weight, time, half_life
+    )
+    for name in ("source", "target", "weight", "time"):
+        if getattr(options, name) is not None and not (found.is_edge_list or found.is_table):
+            value = getattr(options, name)
+            raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
     if found.is_edge_list:
         edges = found.read(path, options)
     else:

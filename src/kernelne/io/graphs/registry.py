@@ -31,7 +31,7 @@ class GraphFormat(NamedTuple):
     """The reader and writer of a format, and a function that returns what it would lose of a graph.
 
     is_text: may be compressed, as .gz or .zst; is_edge_list: has lines of columns, and no list of nodes;
-    tells_direction: whether the file says if edges are arcs
+    is_table: has columns with names; tells_direction: whether the file says if edges are arcs
     """
 
     name: str
@@ -41,6 +41,7 @@ class GraphFormat(NamedTuple):
     losses: Callable[[Graph], list[str]] = _nothing
     is_text: bool = True
     is_edge_list: bool = False
+    is_table: bool = False
     tells_direction: bool = True
 
 
@@ -66,8 +67,12 @@ FORMATS = (
     GraphFormat("Matrix Market", (".mtx",), matrix_market.read, matrix_market.write, matrix_market.losses),
     GraphFormat("METIS", (".metis", ".graph"), metis.read, metis.write, metis.losses),
     GraphFormat("MATLAB", (".mat",), mat.read, mat.write, mat.losses, is_text=False),
-    GraphFormat("Parquet", (".parquet",), arrow.read_parquet, arrow.write_parquet, is_text=False),
-    GraphFormat("Arrow", (".arrow", ".feather"), arrow.read_ipc, arrow.write_ipc, is_text=False),
+    GraphFormat(
+        "Parquet", (".parquet",), arrow.read_parquet, arrow.write_parquet, is_text=False, is_table=True
+    ),
+    GraphFormat(
+        "Arrow", (".arrow", ".feather"), arrow.read_ipc, arrow.write_ipc, is_text=False, is_table=True
+    ),
 )
 _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 

@@ -49,6 +49,16 @@ class Options:
     nodes: Any = None
     separator: str | None = None
     skip_bad: bool = False
+    source: Any = None
+    target: Any = None
+    weight: Any = None
+    time: Any = None
+    half_life: Any = None
+
+    @property
+    def asked_weight(self) -> Any:
+        """The column of weights, None if it is to be found, False if there is to be none."""
+        return False if self.weighted is False else self.weight
 
 
 def check_declared(path: str, n_nodes: int, size: int, line: int | None) -> None:

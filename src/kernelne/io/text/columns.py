@@ -22,10 +22,11 @@ class Layout:
 
     separator: int
     n_fields: int  # 0: any number
-    n_ids: int
-    weighted: bool
+    places: tuple[int, ...]  # fields of ids, from 0
     first_line: int  # those before it are not data
+    weight: int | None = None  # field of the weight
     may_lack_last_id: bool = False
+    n_times: int = 0  # the last of `places` that hold times, which are always text
 
     @property
     def between(self) -> str:
@@ -46,35 +47,37 @@ def read_columns(
     """
     bad = np.empty(0, np.int64) if bad is None else bad
     bad[:] = 0
-    n_full = layout.n_ids - layout.may_lack_last_id
+    count_ids, weighted = len(layout.places), layout.weight is not None
+    as_text = np.array([as_strings or k >= count_ids - layout.n_times for k in range(count_ids)])
     lines = text_lines.BUFFER // 2 + 1  # no data line is shorter than "1\n"
-    ids = np.empty((2, 0 if as_strings else lines), np.int64)
-    text = np.empty((2, text_lines.BUFFER if as_strings else 0), np.uint8)
-    ends = np.zeros((2, lines + 1 if as_strings else 0), np.int32)
-    weights = np.empty(lines if layout.weighted else 0)
-    pieces: list[list[Any]] = [[] for _ in range(layout.n_ids)]
+    ids = np.empty((count_ids, 0 if as_strings else lines), np.int64)
+    text = np.empty((count_ids, text_lines.BUFFER if as_text.any() else 0), np.uint8)
+    ends = np.zeros((count_ids, lines + 1 if as_text.any() else 0), np.int32)
+    weights = np.empty(lines if weighted else 0)
+    pieces: list[list[Any]] = [[] for _ in layout.places]
     weight_pieces = [np.empty(0)]
     line = 0
     for buffer, start, stop in text_lines.read_chunks(path):
         text_lines.check_utf8(path, buffer, start, stop, line)
         count, status, position, line = tokens.scan(
-            buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields, layout.n_ids,
-            n_full, layout.weighted, as_strings, (ids, weights, text, ends), bad,
+            buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields,
+            np.array(layout.places), count_ids - layout.may_lack_last_id, layout.weight if weighted else -1,
+            as_text, (ids, weights, text, ends), bad,
         )  # fmt: skip
         if status == tokens.NOT_INTEGER:
             return None
         if status != tokens.OK:
             raise line_error(status, line, text_lines.shown_at(buffer, position))
-        for k in range(layout.n_ids if count else 0):
-            if as_strings:
+        for k in range(count_ids if count else 0):
+            if as_text[k]:
                 bounds = pa.py_buffer(ends[k, : count + 1].copy())
                 data = pa.py_buffer(text[k, : ends[k, count]].copy())
                 pieces[k].append(pa.Array.from_buffers(pa.string(), count, [None, bounds, data]))
             else:
                 pieces[k].append(_compact(ids[k, :count]))
-        weight_pieces.append(weights[:count].copy() if layout.weighted else weights[:0])
+        weight_pieces.append(weights[:count].copy() if weighted else weights[:0])
     columns = [_column(chunks) for chunks in pieces]
-    return columns, np.concatenate(weight_pieces) if layout.weighted else None
+    return columns, np.concatenate(weight_pieces) if weighted else None
 
 
 def _compact(ids: NDArray[np.int64]) -> Any:

@@ -10,23 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne.errors import ParameterError
-from kernelne.graph.adapters import COLUMN_PAIRS
+from kernelne.graph.tables import like_pair, pair_of
 from kernelne.io.text import tokens
 from kernelne.io.text.tokens import WHITESPACE
 
 # The first ones have priority: a comma next to semicolons is probably a decimal comma.
 SEPARATORS = {ord("\t"): "tabs", ord(";"): "semicolons", ord(","): "commas", WHITESPACE: "whitespace"}
 _SEPARATOR_NAMES = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
-# Words of column names that may also be node ids: a line of them is kept as an edge, with a warning.
+# Words of column names that may also be node ids: where a line has them, the user must say which.
 _WORDS = {
     "source", "target", "from", "to", "src", "dst", "dest", "destination", "origin", "start", "end", "head",
     "tail", "node", "vertex", "id", "ids", "name", "symbol", "gene", "protein", "interactor", "bait", "prey",
     "regulator", "tf", "ligand", "receptor", "drug", "disease", "user", "item", "follower", "followee",
     "author", "coauthor", "paper", "citing", "cited", "sender", "receiver", "parent", "child", "subject",
     "object", "entity", "person", "people", "friend", "contact", "employee", "customer", "company", "account",
+    "product", "movie", "artist", "track", "playlist", "song", "book", "seller", "buyer", "merchant",
+    "vendor", "supplier", "address", "wallet", "ip", "host", "url", "page", "word", "term", "terms",
+    "compound", "chemical", "accession", "uniprot", "ensembl", "entrez", "go", "species", "actor", "city",
+    "country", "airport", "station", "keyword", "tag", "key", "code", "no", "number", "of",
 }  # fmt: skip
-_PAIRS = {("1", "2"), ("a", "b"), ("x", "y")}
 _MISSING = {"na", "nan", "null", "none", "nil", "inf", "infinity"}
+_MANY = 3  # lines below a header that is told by its look
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
@@ -62,7 +66,8 @@ class Field:
 def split(raw: bytes, separator: int) -> list[Field]:
     """Split a line into fields; returns an empty list if a quote is not closed."""
     data = np.frombuffer(bytearray(raw), np.uint8)
-    found = np.empty((tokens.MAX_FIELDS, 3), np.int64)
+    most = len(raw.split()) if separator == WHITESPACE else raw.count(separator) + 1
+    found = np.empty((most, 3), np.int64)
     count = tokens.split_line(data, 0, len(data), separator, found)
     fields = []
     for left, right, quoted in found[: max(count, 0)].tolist():
@@ -120,31 +125,41 @@ def find_separator(lines: Sequence[bytes]) -> int:
     return best if score(best)[0] else separator
 
 
-def is_header(rows: Sequence[Sequence[Field]]) -> bool:
-    """Whether the first of these data lines is a header."""
+def is_header(rows: Sequence[Sequence[Field]]) -> bool | None:
+    """Whether the first of these data lines is a header; None if it may be one or a line of ids."""
     first = rows[0]
-    if tuple(field.text.lower() for field in first[:2]) in COLUMN_PAIRS:
+    pair = pair_of([field.text for field in first], certain=True)
+    if pair is not None and pair != (1, 0):
         return True
-    if len(rows) < 2 or len(rows[1]) != len(first):
-        return False
-    third = [row[2].is_number or row[2].has_decimal_comma for row in rows[1:] if len(row) == 3]
-    if len(first) == 3 and first[2].is_name and 2 * sum(third) >= len(third):
+    below = [row for row in rows[1:] if len(row) == len(first)]
+    if not below or len(rows[1]) != len(first):
+        return None if like_names(*(field.text for field in first[:2])) else False
+    for place, field in enumerate(first[2:], 2):
+        numbers = [row[place].is_number or row[place].has_decimal_comma for row in below]
+        if field.is_name and 2 * sum(numbers) >= len(numbers):
+            return True
+    if all(b.is_integer and not a.is_integer for a, b in zip(first[:2], rows[1][:2], strict=True)):
         return True
-    return all(b.is_integer and not a.is_integer for a, b in zip(first[:2], rows[1][:2], strict=True))
+    doubtful = like_names(*(field.text for field in first[:2])) or stands_out(first[:2], below)
+    return None if doubtful else False
+
+
+def stands_out(first: Sequence[Field], below: Sequence[Sequence[Field]]) -> bool:
+    """Whether the first of many lines has words only, where all others have a digit in one of the columns."""
+    words = all(field.is_name and not re.search(r"\d", field.text) for field in first)
+    return (
+        words
+        and len(below) >= _MANY
+        and any(all(re.search(r"\d", row[k].text) for row in below) for k in range(len(first)))
+    )
 
 
 def like_names(first: str, second: str) -> bool:
     """Whether two ids look like column names: `gene A` and `gene B`, or `TF` and anything."""
-    one, two = (re.sub(r"[\s_-]+", "", text.lower()) for text in (first, second))
-    if one[:-1] == two[:-1] and (one[-1:], two[-1:]) in _PAIRS and re.search(r"[^\W\d]{2}", one[:-1]):
-        return True
-    return any(set(re.split(r"[\s_-]+", text.lower())) <= _WORDS for text in (first, second))
+    return like_pair(first, second) or any(is_word(text) for text in (first, second))
 
 
-def cut_command(separator: int) -> str:
-    """Return a shell command that keeps some of the columns of a file."""
-    if separator == WHITESPACE:
-        return "awk '{print $1, $2, $4}'"
-    mark = chr(separator)
-    option = {"\t": "", ",": "-d, "}.get(mark, f"-d{mark!r} ")
-    return f"cut {option}-f1,2,4"
+def is_word(text: str) -> bool:
+    """Whether a text consists of words that are common in names of columns."""
+    parts = {part for part in re.split(r"[\W_]+", text.lower()) if part}
+    return bool(parts) and parts <= _WORDS

@@ -8,7 +8,6 @@ from kernelne._jit import cached
 from kernelne.io.text.lines import MAX_LINE
 
 WHITESPACE = 0  # used as separator byte: any run of spaces and tabs
-MAX_FIELDS = 4  # one more than a line may have, to detect too many
 
 
 # Why `scan` stopped.
@@ -19,14 +18,15 @@ _SPACE, _TAB, _NEWLINE, _RETURN, _QUOTE, _HASH, _PERCENT = (ord(c) for c in ' \t
 
 @cached()
 def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyped-def]
-    """Split the line `buffer[start:stop]` into up to MAX_FIELDS fields; returns their number, -1: bad quote.
+    """Split `buffer[start:stop]` into at most `len(fields)` fields; returns their number, -1: bad quote.
 
     `fields[k]` is set to (start, stop, is quoted), without surrounding blanks and quotes.
     """
     count = 0
+    most = len(fields)
     i = start
     if separator == WHITESPACE:
-        while count < MAX_FIELDS:
+        while count < most:
             while i < stop and (buffer[i] == _SPACE or buffer[i] == _TAB):
                 i += 1
             if i == stop:
@@ -38,7 +38,7 @@ def split_line(buffer, start, stop, separator, fields):  # type: ignore[no-untyp
             fields[count, 2] = 0
             count += 1
         return count
-    while count < MAX_FIELDS:
+    while count < most:
         while i < stop and buffer[i] != separator and (buffer[i] == _SPACE or buffer[i] == _TAB):
             i += 1
         quoted = i < stop and buffer[i] == _QUOTE
@@ -146,21 +146,34 @@ def parse_number(buffer, start, stop):  # type: ignore[no-untyped-def]
 
 @cached()
 def scan(  # type: ignore[no-untyped-def]
-    buffer, start, stop, line, first_line, separator, n_fields, n_ids, n_full, weighted, as_text, out, bad
+    buffer,
+    start,
+    stop,
+    line,
+    first_line,
+    separator,
+    n_fields,
+    places,
+    n_full,
+    weight_place,
+    as_text,
+    out,
+    bad,
 ):
     """Parse the lines in `buffer[start:stop]`, which ends with a newline, into the arrays of `out`.
 
     `line` lines came before; those below `first_line` are skipped, as are blank lines and comments. A line
-    must have `n_fields` fields (0: any number), of which the first `n_ids` are ids, and the first `n_full`
-    must not be empty. `out` is (ids, weights, text, ends): ids (2, m) int64 if not `as_text`, else id i of
-    column k is the bytes `text[k, ends[k, i]:ends[k, i + 1]]`; weights (m,) float64. Returns (number of
-    edges, status, start of the line it stopped at, its number).
+    must have `n_fields` fields (0: any number). Field `places[k]` is id k, and the first `n_full` of them
+    must not be empty; field `weight_place` is the weight (-1: none). `out` is (ids, weights, text, ends): ids
+    (k, m) int64, but where `as_text[k]` id i of column k is the bytes `text[k, ends[k, i]:ends[k, i + 1]]`;
+    weights (m,) float64. Returns (number of edges, status, start of the line it stopped at, its number).
 
     `bad` (k + 1,) int64: invalid lines are skipped, their count is stored in the first entry and the numbers
     of the first k in the others. If `bad` is empty, parsing stops at the first invalid line.
     """
     ids, weights, text, ends = out
-    fields = np.empty((MAX_FIELDS, 3), np.int64)
+    # One more than a line may have, to detect too many.
+    fields = np.empty((max(n_fields, 3) + 1, 3), np.int64)
     count = 0
     i = start
     while i < stop:
@@ -190,11 +203,11 @@ def scan(  # type: ignore[no-untyped-def]
             status = N_FIELDS
         else:
             # Before ids are parsed: an invalid line must not turn the ids of all others into strings.
-            for k in range(n_full):
+            for k in places[:n_full]:
                 if fields[k, 0] == fields[k, 1] and fields[k, 2] == 0:
                     status = EMPTY_ID
-            if weighted and status == OK:
-                weight = parse_number(buffer, fields[2, 0], fields[2, 1])
+            if weight_place >= 0 and status == OK:
+                weight = parse_number(buffer, fields[weight_place, 0], fields[weight_place, 1])
                 if not 0 <= weight < np.inf:
                     status = BAD_WEIGHT
         if status != OK:
@@ -204,9 +217,9 @@ def scan(  # type: ignore[no-untyped-def]
             if bad[0] < len(bad):
                 bad[bad[0]] = line
             continue
-        for k in range(n_ids):
-            left, right, quoted = fields[k]
-            if not as_text:
+        for k in range(len(places)):
+            left, right, quoted = fields[places[k]]
+            if not as_text[k]:
                 plain, value = parse_integer(buffer, left, right)
                 if quoted or not plain:
                     return count, NOT_INTEGER, begin, line
@@ -219,7 +232,7 @@ def scan(  # type: ignore[no-untyped-def]
                 size += 1
                 j += 2 if quoted and buffer[j] == _QUOTE else 1
             ends[k, count + 1] = size
-        if weighted:
+        if weight_place >= 0:
             weights[count] = weight
         count += 1
     return count, OK, i, line

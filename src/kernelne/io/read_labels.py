@@ -1,0 +1,257 @@
+"""Read node labels from a file: text with columns of nodes and labels, or a .mat file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from kernelne.errors import FileFormatError, InputError, ParameterError
+from kernelne.graph.ids import plain_integers, string_objects
+from kernelne.io.labels import Labels
+from kernelne.io.text import lines as text_lines
+from kernelne.io.text import sniff, tokens
+from kernelne.io.text.columns import Layout, read_columns
+from kernelne.io.text.sniff import Field
+from kernelne.io.text.tokens import WHITESPACE
+
+_SAMPLE = 100  # data lines used to detect the separator
+_NODE_NAMES = {"node", "nodes", "node_id", "nodeid", "node id", "id", "name", "vertex", "vertex_id"}
+_LABEL_NAMES = {
+    "label", "labels", "class", "classes", "group", "groups", "community", "communities", "category",
+    "categories", "cluster", "topic", "type", "target", "y", "term", "terms", "function", "functions",
+    "department", "role", "status", "fraud",
+}  # fmt: skip
+
+
+def read_labels(
+    path: str | bytes | os.PathLike[str],
+    *,
+    header: bool | None = None,
+    separator: str | None = None,
+    joint: str | None = None,
+    node: str | int | None = None,
+    label: str | int | None = None,
+) -> Labels:
+    """Read node labels: each line has a node and its label, or several labels separated by commas.
+
+    The file is UTF-8 text, compressed if its name ends in .gz or .zst. Node and labels are separated by tabs,
+    whitespace, semicolons or commas; with commas, several labels are separated by semicolons, or by commas in
+    quotes. A node may also have one line for each of its labels; a node without a label (`ann,`) is left out.
+    Blank lines and lines that start with # or % are skipped. There may be more columns if a header, or `node`
+    and `label`, tell which ones these are.
+
+    Node ids are read as by `read_graph`: integers if all are, else strings. The same applies to labels.
+
+    In a .mat file, labels are the variable `group`: an indicator (n, K), or one class number for each node.
+    Nodes are 0 … n - 1, as in `read_graph`; those without a class are left out.
+
+    Parameters
+    ----------
+    header: whether the first data line is a header. None: it is one if it looks like `node label`, or if it
+        has words where all other lines have an integer node id; a line that may be a header or labels raises
+        an error.
+    separator: the character between node and labels, or tab, comma, semicolon or space; None detects it from
+        the first lines and the suffix: a .csv is not separated by whitespace.
+    joint: the separator of several labels of a node, or "none" if labels contain these characters.
+    node, label: the columns, by name or by number from 1; None takes the two there are, or those whose names
+        tell.
+    """
+    path = os.fsdecode(path)
+    if Path(path).suffix.lower() == ".mat":
+        options = {"header": header, "separator": separator, "joint": joint, "node": node, "label": label}
+        return _read_mat(path, options)
+    if header not in (None, True, False):
+        raise ParameterError("header", header, "must be True, False or None")
+    mark = sniff.read_separator(separator)
+    sample = list(islice(text_lines.data_lines(path), _SAMPLE))
+    if not sample:
+        raise FileFormatError(path, "no labels in the file")
+    if mark is None:
+        mark = _find_separator(path, [raw for _, raw in sample], node is not None or label is not None)
+    rows = [sniff.split(raw, mark) for _, raw in sample]
+    try:
+        places, told = _columns(rows, header, node, label)
+    except InputError as error:
+        raise FileFormatError(
+            path, str(error), line=sample[0][0], text=text_lines.shown(sample[0][1])
+        ) from None
+    first_line = sample[0][0] + bool(told)
+    layout = Layout(mark, max(2, len(rows[0])), places, first_line, may_lack_last_id=True)
+    found = read_columns(path, layout, True, partial(_line_error, path, layout))
+    assert found is not None  # as text, every file can be read or is an error
+    nodes, lists = (column.cast(pa.large_string()).combine_chunks() for column in found[0])
+    if not len(nodes):
+        raise FileFormatError(
+            path,
+            "no labels in the file: its only line was read as a header; header=False (--no-labels-header) "
+            "reads it as a label",
+        )
+    if told is None and all(pc.sum(pc.equal(column, column[0])).as_py() == 1 for column in (nodes, lists)):
+        message = "are these column names, or a node and its label? header=True (--labels-header) or "
+        message += "header=False (--no-labels-header)"
+        raise FileFormatError(path, message, line=sample[0][0], text=text_lines.shown(sample[0][1]))
+    given = np.flatnonzero(pc.not_equal(lists, "").to_numpy(zero_copy_only=False))
+    if not len(given):
+        raise FileFormatError(path, "no labels in the file: the label of every node is empty")
+    nodes, lists = nodes.take(pa.array(given)), lists.take(pa.array(given))
+    between = _joint(mark, lists, joint)
+    split = pc.split_pattern(lists, between)
+    owners = pc.list_parent_indices(split).to_numpy()
+    names = pc.utf8_trim_whitespace(pc.list_flatten(split))
+    empty = pc.index(names, pa.scalar("", pa.large_string())).as_py()
+    if empty >= 0:
+        line, raw = next(islice(text_lines.data_lines(path, first_line), int(given[owners[empty]]), None))
+        expected = f"expected a label before and after each {between!r}"
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
+    ids, places_of = _encode(nodes)
+    classes, columns = _encode(names)
+    order = np.argsort(classes, kind="stable")
+    ranks = np.argsort(order)
+    return Labels.from_pairs(ids, classes[order], places_of[owners], ranks[columns])
+
+
+def _read_mat(path: str, given: dict[str, Any]) -> Labels:
+    from kernelne.io.graphs.mat import read_groups
+
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(name, value, "applies to text files, not to a .mat file")
+    rows, groups = read_groups(path)
+    if not len(rows):
+        raise FileFormatError(path, "no labels in the file: 'group' is empty or all zero")
+    nodes, owners = np.unique(rows, return_inverse=True)
+    classes, columns = np.unique(groups, return_inverse=True)
+    return Labels.from_pairs(nodes, classes, owners, columns)
+
+
+def _encode(texts: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the distinct values in order of first occurrence, integers if all are, and the code of each."""
+    integers = plain_integers(texts)
+    encoded = (texts if integers is None else integers).dictionary_encode()
+    values = encoded.dictionary
+    return (
+        string_objects(values) if integers is None else values.to_numpy(zero_copy_only=False),
+        encoded.indices.to_numpy(zero_copy_only=False),
+    )
+
+
+def _joint(mark: int, lists: Any = None, given: str | None = None) -> str:
+    """Return the separator between several labels of a node."""
+    if given == "none":
+        return "\n"  # no field contains it
+    if given is not None:
+        try:
+            return chr(sniff.read_separator(given) or ord(" "))
+        except ParameterError as error:
+            raise InputError(str(error).replace("separator", "joint", 1)) from None
+    if mark != ord(","):
+        return ","
+    # A comma in a column of a comma-separated file is in quotes.
+    several = lists is not None and not pc.any(pc.match_substring(lists, ";")).as_py()
+    return "," if several and pc.any(pc.match_substring(lists, ",")).as_py() else ";"
+
+
+def _find_separator(path: str | os.PathLike[str], lines: Sequence[bytes], many: bool) -> int:
+    """Return the separator that splits most lines in two; among ties the one that occurs first in a line.
+
+    If no one does, or `many`, the one that splits most lines into as many fields as the first.
+    """
+
+    def score(mark: int, n_fields: int = 2) -> tuple[int, int, int]:
+        rows = [sniff.split(raw, mark) for raw in lines]
+        n_open = sum('"' in field.text and not field.quoted for row in rows for field in row)
+        first = min((len(row[0].text) for row in rows if len(row) == n_fields), default=0)
+        return sum(len(row) == n_fields for row in rows), -n_open, -first
+
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    marks = [mark for mark in sniff.SEPARATORS if mark != WHITESPACE or ".csv" not in suffixes]
+    best = max(marks, key=score)
+    if score(best)[0] and not many:
+        return best
+    widths = {mark: len(sniff.split(lines[0], mark)) for mark in marks}
+    if max(widths.values()) < 2:
+        return WHITESPACE
+    return max(marks, key=lambda mark: (widths[mark] > 1, *score(mark, widths[mark])))
+
+
+def _columns(
+    rows: Sequence[Sequence[Field]], header: bool | None, node: Any, label: Any
+) -> tuple[tuple[int, int], bool | None]:
+    """Return the fields of nodes and labels, and whether the first line is a header; None: it may be one."""
+    names = [field.text for field in rows[0]]
+    if header is None and {str(name) for name in (node, label) if name is not None} <= set(names):
+        header = True if node is not None or label is not None else None
+    places = tuple(_place(names, given, name) for given, name in ((node, "node"), (label, "label")))
+    if len(names) <= 2 or "\r" in "".join(names):  # the reader tells what is wrong
+        told = _is_header(rows) if header is None else header
+        return (0 if places[0] is None else places[0], 1 if places[1] is None else places[1]), told
+    lower = [name.lower() for name in names]
+    labels = [k for k, name in enumerate(lower) if set(re.split(r"[\W_]+", name)) & _LABEL_NAMES]
+    nodes = [k for k, name in enumerate(lower) if name in _NODE_NAMES] or [
+        k for k, name in enumerate(lower) if sniff.is_word(name) and k not in labels
+    ]
+    found = [
+        given if given is not None else known[0] if len(known) == 1 else None
+        for given, known in zip(places, (nodes, labels), strict=True)
+    ]
+    if found[0] is None or found[1] is None or found[0] == found[1]:
+        shown = ", ".join(map(repr, names[:20]))
+        raise InputError(
+            f"which of the columns {shown} are node and label? Name them: node=NAME, label=NAME "
+            "(--labels-node NAME --labels-label NAME)"
+        )
+    if header is None:
+        header = node is None or label is None or all(field.is_name for field in rows[0])
+    return (found[0], found[1]), header
+
+
+def _place(names: Sequence[str], given: Any, parameter: str) -> int | None:
+    """Return the position of a column that is given by name or by number."""
+    if given is None:
+        return None
+    if str(given) in names:
+        return names.index(str(given))
+    if str(given).isdecimal() and 0 < int(given) <= len(names):
+        return int(given) - 1
+    raise InputError(f"{parameter}={given!r}: no such column; columns: {', '.join(map(repr, names[:20]))}")
+
+
+def _is_header(rows: Sequence[Sequence[Field]]) -> bool | None:
+    """Whether the first of these lines is a header; None if it may be one or a node and its labels."""
+    if len(rows[0]) != 2:
+        return False
+    node, label = rows[0]
+    if node.text.lower() in _NODE_NAMES and label.is_name:
+        return True
+    if set(re.split(r"[\W_]+", label.text.lower())) & _LABEL_NAMES and sniff.is_word(node.text):
+        return True
+    below = [row for row in rows[1:] if len(row) == 2]
+    words = node.is_name and label.is_name
+    if words and below and len(below) == len(rows) - 1 and all(row[0].is_integer for row in below):
+        return True
+    doubtful = words and bool(below) and (sniff.is_word(node.text) or sniff.stands_out(rows[0], below))
+    return None if doubtful else False
+
+
+def _line_error(
+    path: str | os.PathLike[str], layout: Layout, status: int, line: int, text: str
+) -> FileFormatError:
+    joint = _joint(layout.separator)
+    wanted = f"expected a node and its labels separated by {layout.between}, several labels by {joint!r}"
+    expected = {
+        tokens.EMPTY_ID: f"{wanted}; a field is empty",
+        tokens.BAD_QUOTE: "expected a closing quote at the end of the field",
+        tokens.BAD_RETURN: "a carriage return inside a line: lines must end in \\n or \\r\\n",
+        tokens.TOO_LONG: f"a line longer than {text_lines.MAX_LINE} bytes: not a file of labels",
+    }.get(status, wanted)
+    return FileFormatError(path, expected, line=line, text=text)

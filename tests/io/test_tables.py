@@ -1,0 +1,231 @@
+"""Tables as people have them: the right graph or labels, or an error that says how to settle it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kernelne import Graph, ParameterError, read_graph, read_labels
+from kernelne.errors import FileFormatError, InputError
+from kernelne.graph.tables import pair_of
+from kernelne.graph.times import seconds
+
+TRANSACTIONS = pa.table(
+    {
+        "tx_id": [101, 102, 103, 104],
+        "channel": ["web", "app", "web", "web"],
+        "sender": ["ann", "bob", "ann", "cid"],
+        "receiver": ["bob", "cid", "cid", "ann"],
+        "amount": [10.0, 20.0, 30.0, 40.0],
+        "timestamp": ["2024-01-01", "2024-01-31", "2024-03-01", "2024-03-31"],
+    }
+)
+
+
+def _files(tmp_path, table):
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    frame = table.to_pandas()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "i.csv")
+    frame.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    return [tmp_path / name for name in ("t.parquet", "t.arrow", "t.csv", "i.csv", "t.tsv")]
+
+
+def test_a_table_of_transactions(tmp_path):
+    expected = Graph.from_edges(["ann", "bob", "ann", "cid"], ["bob", "cid", "cid", "ann"]).fingerprint
+    for path in _files(tmp_path, TRANSACTIONS):
+        with pytest.warns(
+            UserWarning, match=r"unweighted; not used: 'tx_id', 'channel', 'amount', 'timestamp'"
+        ):
+            assert read_graph(path).fingerprint == expected
+        paid = read_graph(path, weight="amount")
+        assert sorted(paid.weights.tolist()) == [10, 10, 20, 20, 70, 70]
+        other = read_graph(path, source="sender", target="channel", weighted=False)
+        assert other.nodes.tolist() == ["ann", "app", "bob", "cid", "web"]
+    by_number = read_graph(tmp_path / "t.csv", source=3, target="2", weight=5)
+    assert by_number.nodes.tolist() == ["ann", "app", "bob", "cid", "web"]
+    assert by_number.weights is not None
+
+
+def test_columns_that_do_not_tell_are_refused(tmp_path):
+    unknown = TRANSACTIONS.rename_columns(["tx_id", "channel", "x", "left", "amount", "timestamp"])
+    for path in _files(tmp_path, unknown):
+        with pytest.raises(
+            FileFormatError, match=r"'tx_id', 'channel', .* are source and target\? .*--source"
+        ):
+            read_graph(path)
+    for frame in (unknown, unknown.to_pandas()):
+        with pytest.raises(InputError, match="are source and target"):
+            Graph.from_table(frame)
+    # Three columns of which the first numbers the rows, or that are times.
+    for names in (["tx_id", "channel", "amount"], ["date", "place", "n"], ["a", "b", "kind"]):
+        three = pa.table([pa.array(["1", "2"]), pa.array(["x", "y"]), pa.array(["u", "v"])], names)
+        with pytest.raises(InputError, match="are source and target"):
+            Graph.from_table(three)
+    with pytest.raises(FileFormatError, match=r"the column 'nobody' does not exist; columns: 'tx_id'"):
+        read_graph(tmp_path / "t.csv", source="nobody", target="channel")
+    with pytest.raises(FileFormatError, match="both column names"):
+        read_graph(tmp_path / "t.csv", source="sender")
+    with pytest.raises(ParameterError, match="contradicts weighted=False"):
+        read_graph(tmp_path / "t.csv", weight="amount", weighted=False)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "user,item",
+        "sender,receiver",
+        "customer_id,product_id",
+        "source,target",
+        "User ID,Item ID",
+        "TF,target",
+    ],
+)
+def test_known_pairs_of_names_are_a_header(tmp_path, names):
+    (tmp_path / "g.csv").write_text(f"{names}\nann,tea\nbob,tea\n")
+    assert read_graph(tmp_path / "g.csv").nodes.tolist() == ["ann", "bob", "tea"]
+
+
+@pytest.mark.parametrize("names", ["gene_a,gene_b", "protein,GO terms", "playlist,song", "wer,was"])
+def test_names_that_may_be_nodes_must_be_settled(tmp_path, names):
+    (tmp_path / "g.csv").write_text(f"{names}\nAC33,GO:0050314\nAC34,GO:1\nAC35,GO:1\n")
+    with pytest.raises(FileFormatError, match=r"g\.csv:1: are these column names, or an edge\?"):
+        read_graph(tmp_path / "g.csv")
+    assert read_graph(tmp_path / "g.csv", header=True).n_nodes == 5
+    assert read_graph(tmp_path / "g.csv", header=False).n_nodes == 7
+
+
+def test_words_among_words_are_an_edge(tmp_path):
+    (tmp_path / "g.csv").write_text("ann,tea\nbob,tea\ncid,water\ndora,tea\n")
+    assert read_graph(tmp_path / "g.csv").n_edges == 4
+
+
+@pytest.mark.parametrize(
+    ("names", "pair"),
+    [
+        (["id", "Source", "Target"], (1, 2)),
+        (["nameOrig", "type", "nameDest"], (0, 2)),
+        (["from_account", "to_account"], (0, 1)),
+        (["start_time", "end_time", "start_station", "end_station"], (2, 3)),
+        (["from_name", "to_name", "from_bank", "to_bank"], (0, 1)),  # the names without "name" are a pair
+        (["from_city", "to_city", "from_bank", "to_bank"], None),  # which of the two?
+        (["protein1", "protein2", "score"], (0, 1)),
+        (["Gene A", "x", "Gene B"], (0, 2)),
+        (["a1", "b2"], None),
+        (["source1", "target1"], None),
+        (["amount", "channel"], None),
+    ],
+)
+def test_pairs_of_names(names, pair):
+    assert pair_of(names) == pair
+
+
+def test_ages(tmp_path):
+    days = [0, 30, 60, 90]
+    for path in _files(tmp_path, TRANSACTIONS):
+        graph = read_graph(path, time="timestamp", half_life="30d", weight="amount", directed=True)
+        expected = Graph.from_edges(
+            TRANSACTIONS["sender"].to_pylist(), TRANSACTIONS["receiver"].to_pylist(),
+            [10 / 8, 20 / 4, 30 / 2, 40], directed=True,
+        )  # fmt: skip
+        assert graph.fingerprint == expected.fingerprint
+    numbers = TRANSACTIONS.to_pandas().assign(timestamp=days)
+    plain = Graph.from_table(numbers, time="timestamp", half_life=15, weight=False)
+    assert sorted(plain.weights.tolist()) == [2**-6, 2**-6, 0.0625, 0.0625, 1.25, 1.25]
+    dated = numbers.assign(timestamp=pd.to_datetime(TRANSACTIONS["timestamp"].to_pylist(), utc=True))
+    aged = Graph.from_table(dated, time="timestamp", half_life="15d", weight=False)
+    assert aged.fingerprint == plain.fingerprint
+    ancient = Graph.from_table({"u": [1, 2], "v": [2, 3], "t": [0, 1e9]}, time="t", half_life=1)
+    assert ancient.n_edges == 2  # the oldest edge weighs next to nothing, and stays
+    for options, message in (
+        ({"time": "timestamp"}, "needs half_life"),
+        ({"half_life": 3}, "needs the column of times"),
+        ({"time": "timestamp", "half_life": "3 weeks"}, "s, min, h, d, w, y"),
+        ({"time": "channel", "half_life": 3}, "'channel': expected numbers, or dates such as 2024-01-31"),
+        ({"time": "when", "half_life": 3}, "'when' does not exist"),
+    ):
+        for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
+            with pytest.raises(InputError, match=message):
+                read_graph(path, weight="amount", **options)
+    with pytest.raises(InputError, match="'t': a time is nan"):
+        Graph.from_table({"u": [1], "v": [2], "t": [np.nan]}, time="t", half_life=1)
+
+
+def test_half_lives():
+    assert [seconds(x) for x in (3, 0.5, "2", "90s", "1.5h", "2 d", "1w")] == [
+        3,
+        0.5,
+        2,
+        90,
+        5400,
+        172800,
+        604800,
+    ]
+    for bad in (0, -1, np.inf, np.nan, True, "", "d", "1..5d", "1e3", "5 days", None, "-3d"):
+        with pytest.raises(ParameterError, match="half_life"):
+            seconds(bad)
+
+
+def test_columns_apply_to_tables(tmp_path):
+    (tmp_path / "g.gml").write_text("graph [ node [ id 1 ] ]")
+    with pytest.raises(ParameterError, match="applies to edge lists and tables, not to GML"):
+        read_graph(tmp_path / "g.gml", source="a", target="b")
+
+
+LONG = "protein,go_term,evidence\nAC33,GO:1,IEA\nAC33,GO:2,IDA\nAC34,GO:1,IEA\n"
+
+
+def test_labels_of_wide_tables(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text(LONG)
+    for options in ({}, {"node": "protein", "label": "go_term"}, {"node": 1, "label": "2", "header": True}):
+        labels = read_labels(path, **options)
+        assert labels.nodes.tolist() == ["AC33", "AC34"]
+        assert labels.indicator.tolist() == [[True, True], [True, False]]
+    assert read_labels(path, node="protein", label="evidence").classes.tolist() == ["IDA", "IEA"]
+    path.write_text("a,b,c\nx,1,2\n")
+    with pytest.raises(
+        FileFormatError, match=r"which of the columns 'a', 'b', 'c' are node and label\? .*--labels-node"
+    ):
+        read_labels(path)
+    assert read_labels(path, node="a", label="c").classes.tolist() == [2]
+    with pytest.raises(FileFormatError, match="label='z': no such column; columns: 'a', 'b', 'c'"):
+        read_labels(path, node="a", label="z")
+    path.write_text("node\tlabel\tnote\n1\tx\tvery good\n2\ty\tbad\n")
+    assert read_labels(path).classes.tolist() == ["x", "y"]
+
+
+def test_several_labels_in_quotes(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text('protein,GO terms\nAC33,"GO:0050314, GO:0019163"\nAC34,GO:0050314\n')
+    labels = read_labels(path)
+    assert labels.classes.tolist() == ["GO:0019163", "GO:0050314"]
+    assert labels.indicator.tolist() == [[True, True], [False, True]]
+    whole = read_labels(path, joint="none")
+    assert whole.classes.tolist() == ["GO:0050314", "GO:0050314, GO:0019163"]
+    path.write_text('ann,"red; blue, dark"\nbob,red\n')  # where semicolons are there, they count
+    assert read_labels(path).classes.tolist() == ["blue, dark", "red"]
+    path.write_text("ann\tred|blue\n")
+    assert read_labels(path, joint="|").classes.tolist() == ["blue", "red"]
+    with pytest.raises(InputError, match=r"joint='\|\|'"):
+        read_labels(path, joint="||")
+
+
+def test_headers_of_labels(tmp_path):
+    path = tmp_path / "labels.csv"
+    for names in ("protein,GO terms", "user,role", "account_id,fraud", "node,anything"):
+        path.write_text(f"{names}\nAC33,x\nAC34,y\nAC35,x\n")
+        assert read_labels(path).nodes.tolist() == ["AC33", "AC34", "AC35"]
+    for names in ("gene,kind", "wer,was"):
+        path.write_text(f"{names}\nAC33,x1\nAC34,y1\nAC35,x1\n")
+        with pytest.raises(
+            FileFormatError, match=r"labels.csv:1: are these column names, or a node and its label"
+        ):
+            read_labels(path)
+        assert len(read_labels(path, header=False)) == 4
+        assert len(read_labels(path, header=True)) == 3
