@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kernelne.io.read_labels import read_labels
     from kernelne.links.predictor import LinkPredictor
     from kernelne.links.ranking import rank_links, recommend_links
+    from kernelne.model.own_kernels import register_kernel
     from kernelne.tuning import tune_embedding
     from kernelne.view.explorer import write_explorer
     from kernelne.view.plot import plot_map
@@ -70,6 +71,7 @@ __all__ = [
     "read_graph",
     "read_labels",
     "recommend_links",
+    "register_kernel",
     "score_links",
     "split_links",
     "tune_embedding",
@@ -94,6 +96,7 @@ _HOMES = {
     "plot_map": "view.plot",
     "rank_links": "links.ranking",
     "recommend_links": "links.ranking",
+    "register_kernel": "model.own_kernels",
     "read_graph": "io.graphs.read_write",
     "read_labels": "io.read_labels",
     "score_links": "evaluation.links",

@@ -56,7 +56,11 @@ def _user_folder() -> Path:
 
 @cache
 def source_digest(module: str) -> str:
-    """Hash of the sources of a module and of all modules of its package that it imports, also indirectly."""
+    """Hash of the sources of a module and of all modules of its package that it imports, also indirectly.
+
+    The key of a variant is part of it.
+    """
+    module, _, key = module.partition("+")
     package = module.partition(".")[0]
     root = Path(str(sys.modules[package].__file__)).parent
     sources: dict[str, bytes] = {}
@@ -72,7 +76,7 @@ def source_digest(module: str) -> str:
             found = origin.decode()
             if found.partition(".")[0] == package:
                 waiting += [found, *(f"{found}.{leaf.decode()}" for leaf in re.findall(rb"\w+", names))]
-    total = hashlib.blake2b(digest_size=12)
+    total = hashlib.blake2b(key.encode(), digest_size=12)
     for name in sorted(sources):
         total.update(name.encode() + b"\0" + sources[name] + b"\0")
     return total.hexdigest()

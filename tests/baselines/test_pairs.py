@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skipgram_reference import pair_steps
 
+from kernelne._jit import cached
 from kernelne.baselines._pairs import BATCH, make_drawn, step_pairs
-from kernelne.training.cpu.loop import FAST, cached
+from kernelne.training.cpu.evaluate import FAST
 
 # Compiled as part of a loop; on its own it needs its own entry.
 _step = cached(error_model="numpy", fastmath=FAST)(step_pairs.py_func)

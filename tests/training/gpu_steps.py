@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +13,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 from oracle import config, judge
 
-from kernelne.model.kernels import KERNELS
+from kernelne._variants import variant
+from kernelne.model.kernels import KERNELS, own_key
 from kernelne.model.mixture import Moments, n_sums, step_coefficients
 from kernelne.model.objective import walk_pairs
+from kernelne.model.own_kernels import register_kernel
 from kernelne.training.backend import OnBlock, go_on
 from kernelne.training.config import TrainingConfig
 from kernelne.training.gpu import backend as gpu
@@ -54,15 +58,31 @@ def walks_of(trainer: Any, count: int) -> tuple[NDArray[np.int32], NDArray[np.in
     return rows.reshape(-1, rows.shape[-1])[:count], lengths.ravel()[:count]
 
 
+def soft(D: Any, sigma: Any) -> tuple[Any, Any]:
+    """A kernel of one's own, with all that they may contain."""
+    base = np.sqrt(1 + D / (2 * sigma**2))
+    inside = np.maximum(np.minimum(1 / base, 1.0), 0)
+    return inside, -(base**-3) / (4 * sigma**2) * np.exp(0 * np.log(base))
+
+
+@contextmanager
+def own_kernel() -> Iterator[str]:
+    """Have the kernel `soft` registered."""
+    register_kernel("soft", soft)
+    try:
+        yield "soft"
+    finally:
+        del KERNELS["soft"]
+
+
 def assert_kernel_is_the_registrys(name: str, sigma: float, device: Any) -> None:
     """Value and slope as the GPU computes them, in float32, against float64."""
     import torch
 
-    from kernelne.training.gpu.loop import evaluate_kernel
-
+    loop = variant("kernelne.training.gpu.loop", own_key([name]))
     D = torch.cat([torch.zeros(1), torch.logspace(-4, 3, 299)]).to(device)
     values, slopes = torch.full_like(D, torch.nan), torch.full_like(D, torch.nan)
-    evaluate_kernel[(3,)](D, values, slopes, sigma, 300, KIND=list(KERNELS).index(name), BLOCK=128)
+    loop.evaluate_kernel[(3,)](D, values, slopes, sigma, 300, KIND=list(KERNELS).index(name), BLOCK=128)
     exact = KERNELS[name](D.cpu().numpy().astype(float), sigma)
     for found, wanted in zip((values.cpu().numpy(), slopes.cpu().numpy()), exact, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())

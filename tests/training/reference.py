@@ -19,7 +19,8 @@ from kernelne.training.backend import train as train_by
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.cpu import loop
-from kernelne.training.cpu.loop import FAST, Mixture, Step, Tables
+from kernelne.training.cpu.evaluate import FAST
+from kernelne.training.cpu.loop import Mixture, Step, Tables
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.state import TrainingState
 from kernelne.walks.negatives import alias_table, draw_alias

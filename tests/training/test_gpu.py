@@ -21,6 +21,7 @@ from gpu_steps import (
     assert_kernel_is_the_registrys,
     assert_trains_as_the_oracle,
     bare_graph,
+    own_kernel,
     planted,
     runner,
     score,
@@ -64,6 +65,14 @@ def _trainer(graph, **changes):
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_kernels_are_those_of_the_registry(name, sigma):
     assert_kernel_is_the_registrys(name, sigma, HOST)
+
+
+def test_a_kernel_of_ones_own(random_graph):
+    graph = random_graph(1, 30, directed=False, weighted=False, density=0.1)
+    with own_kernel() as name:
+        assert_kernel_is_the_registrys(name, 1.5, HOST)
+        changes = {"kernels": ((name, 1.5), ("gaussian", 1.0)), "learn_coefficients": True}
+        assert_trains_as_the_oracle(_trainer(graph, **changes), EXACT)
 
 
 # ------------------------------------------------------------------------------------------------ walks
@@ -521,9 +530,9 @@ def test_the_gpu_needs_no_other_backends_packages():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(result.stdout.split())
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}
-    parts = {"errors", "_checks", "_version", "model", "model.kernels", "model.mixture", "training"}
+    parts = {"errors", "_checks", "_variants", "_version", "model", "model.kernels", "model.mixture", "training"}
     parts |= {f"training.{name}" for name in ("backend", "config", "schedule", "state", "gpu")}
-    parts |= {f"training.gpu.{name}" for name in ("arrays", "backend", "launch", "loop", "mixture", "walks")}
+    parts |= {f"training.gpu.{name}" for name in ("arrays", "backend", "launch", "mixture", "walks")}
     assert {name for name in loaded if name.startswith("kernelne.")} == {f"kernelne.{p}" for p in parts}
 
 

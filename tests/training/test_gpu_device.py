@@ -18,6 +18,7 @@ from gpu_steps import (
     assert_kernel_is_the_registrys,
     assert_trains_as_the_oracle,
     bare_graph,
+    own_kernel,
     planted,
     runner,
     sample_everywhere,
@@ -67,6 +68,13 @@ def _sparse(n, n_edges, *, weighted=False, directed=False, seed=0):
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_kernels_are_those_of_the_registry(name, sigma):
     assert_kernel_is_the_registrys(name, sigma, CARD)
+
+
+def test_a_kernel_of_ones_own():
+    with own_kernel() as name:
+        assert_kernel_is_the_registrys(name, 1.5, CARD)
+        settings = config(kernels=((name, 1.5), ("gaussian", 1.0)), learn_coefficients=True)
+        assert_trains_as_the_oracle(runner(_sparse(100, 400), settings, CARD), HALF)
 
 
 def test_walks_and_negatives_are_the_interpreters(tmp_path):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.training.cpu.loop import compiled
+from kernelne.training.cpu.evaluate import compiled
 
 
 class Clusters(NamedTuple):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernelne.baselines._threads import NORM_LIMIT
 from kernelne.model import kernels
-from kernelne.training.cpu.loop import compiled
+from kernelne.training.cpu.evaluate import compiled
 from kernelne.training.cpu.scratch import floats
 from kernelne.training.cpu.simd import prefetch_row
 

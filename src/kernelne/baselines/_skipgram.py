@@ -28,10 +28,9 @@ from kernelne.model import kernels
 from kernelne.model.mixture import n_sums
 from kernelne.training.cpu.backend import TrainBlock, WalkRun
 from kernelne.training.cpu.barrier import next_block, take, wait_for_all
+from kernelne.training.cpu.evaluate import FAST, compiled
 from kernelne.training.cpu.loop import (
-    FAST,
     Step,
-    compiled,
     measure,
     prefetch_walk,
     read_rows,

@@ -15,7 +15,7 @@ from kernelne.baselines._walking import check_rates, tables_bytes
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.progress import Progress, Report
-from kernelne.training.cpu.loop import FAST
+from kernelne.training.cpu.evaluate import FAST
 from kernelne.training.schedule import NOISE_POWER
 from kernelne.walks.negatives import AliasTable, alias_table, draw_alias
 from kernelne.walks.rng import NOISE, STEP, below, draw, fill_uniform, stream_key

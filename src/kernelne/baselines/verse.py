@@ -15,7 +15,7 @@ from kernelne.baselines._walking import check_rates
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.progress import Progress, Report
-from kernelne.training.cpu.loop import FAST, compiled
+from kernelne.training.cpu.evaluate import FAST, compiled
 from kernelne.walks.rng import NOISE, STEP, below, draw, fill_uniform, stream_key
 from kernelne.walks.sample import WalkGraph, pick_neighbour, start_node, walk_graph
 

@@ -3,7 +3,7 @@
 Each kernel is defined once. The same Python functions are used by the float64 reference (NumPy arrays), the
 CPU loop (compiled by Numba, where `exp` and `log` become vectorisable float32 polynomials) and the GPU loop
 (compiled by Triton). To add a kernel, write one function of +, −, ·, /, `exp`, `log`, `ONE` and `HALF`, and
-add it to `KERNELS`: the reference, the training loops, the parameter checks and the tests read that table.
+add it to `BUILT_IN`: the reference, the training loops, the parameter checks and the tests read that table.
 
 Constants are float32 scalars so that float32 input stays float32; float64 input stays float64. A division by
 σ² is written as a product with σ/σ³, which has σ's precision and is computed once, not for every distance.
@@ -11,6 +11,7 @@ Constants are float32 scalars so that float32 input stays float32; float64 input
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -30,6 +31,21 @@ def exp(x: Any) -> Any:
 def log(x: Any) -> Any:
     """Natural logarithm of x ≥ 1; the CPU backend replaces it by a polynomial that can be vectorised."""
     return np.log(x)
+
+
+def sqrt(x: Any) -> Any:
+    """Square root; for kernels of one's own."""
+    return np.sqrt(x)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The larger of two numbers; for kernels of one's own."""
+    return np.maximum(x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of two numbers; for kernels of one's own."""
+    return np.minimum(x, y)
 
 
 def gaussian(D: Any, sigma: Any) -> tuple[Any, Any]:
@@ -56,12 +72,29 @@ def inverse_multiquadric(D: Any, sigma: Any) -> tuple[Any, Any]:
 
 KernelFunction = Callable[[Any, Any], tuple[Any, Any]]
 
-#: Name → function. The position of a kernel in this table is its number in compiled loops.
-KERNELS: dict[str, KernelFunction] = {
+BUILT_IN: dict[str, KernelFunction] = {
     "gaussian": gaussian,
     "schoenberg": schoenberg,
     "inverse_multiquadric": inverse_multiquadric,
 }
+#: Name → function, with those of `register_kernel`. A kernel's position is its number in compiled loops.
+KERNELS: dict[str, KernelFunction] = dict(BUILT_IN)
+
+
+def own_key(names: Iterable[str]) -> str | None:
+    """Return a key of the registered functions if one of these kernels is not built in, else None.
+
+    Compiled loops contain all kernels they know: those of this key are other code than the usual ones.
+    """
+    if all(name in BUILT_IN for name in names):
+        return None
+    files = [f"{name} {function.__code__.co_filename}" for name, function in KERNELS.items()]
+    return hashlib.blake2b("\n".join(files[len(BUILT_IN) :]).encode(), digest_size=8).hexdigest()
+
+
+def known_to(module: str) -> list[KernelFunction]:
+    """Return the kernels of a module's compiled code: all of them if it is a variant (see `variant`)."""
+    return list((KERNELS if "+" in module else BUILT_IN).values())
 
 
 def check_kernels(
@@ -78,7 +111,11 @@ def check_kernels(
         raise ParameterError(parameter, kernels, "give at least one (name, sigma) pair")
     for name, sigma in pairs:
         if not isinstance(name, str) or name not in KERNELS:
-            raise ParameterError(parameter, name, f"unknown kernel; known are {', '.join(KERNELS)}")
+            raise ParameterError(
+                parameter,
+                name,
+                f"unknown kernel; known are {', '.join(KERNELS)}; register_kernel adds others",
+            )
         if (
             isinstance(sigma, bool)
             or not isinstance(sigma, int | float | np.number)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.model.kernels import KERNELS
+from kernelne._variants import variant
+from kernelne.model.kernels import KERNELS, own_key
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
-from kernelne.training.cpu.loop import Mixture, Step, Tables, train_part
+from kernelne.training.cpu.loop import Mixture, Step, Tables
 from kernelne.training.cpu.memory import check, chunk_size, run_bytes
 from kernelne.training.cpu.scratch import Scratch, make_scratch
 from kernelne.training.cpu.threads import Workers
@@ -139,6 +140,7 @@ class KernelLoss:
         self.kinds = np.array([list(KERNELS).index(name) for name, _ in config.kernels])
         self.sigmas = np.array([sigma for _, sigma in config.kernels], np.float32)
         self.learned = config.learn_coefficients
+        self.loop = variant("kernelne.training.cpu.loop", own_key(name for name, _ in config.kernels))
 
     @contextmanager
     def training(self, run: WalkRun) -> Iterator[TrainBlock]:
@@ -151,7 +153,7 @@ class KernelLoss:
         total, n_bad = np.zeros(width), np.zeros((config.n_threads, _APART), np.int64)
 
         def work(part: int) -> None:
-            train_part(
+            self.loop.train_part(
                 part, config.n_threads, run.workers.barrier, run.graph, run.plan, run.noise, run.step,
                 mixture, run.tables, run.scratch[part], own[part] if walk_sums is None else walk_sums, total,
                 n_bad[part],

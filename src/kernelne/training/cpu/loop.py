@@ -14,9 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from kernelne._jit import cached
-from kernelne.model.kernels import KERNELS
-from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernels' exp and log)
 from kernelne.training.cpu.barrier import next_block, take, wait_for_all
+from kernelne.training.cpu.evaluate import FAST, compiled, evaluator
 from kernelne.training.cpu.scratch import BATCH, Floats
 from kernelne.training.cpu.simd import (
     TILE_COLUMNS,
@@ -29,14 +28,6 @@ from kernelne.training.cpu.simd import (
 from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import LOW, NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
-
-#: Fast arithmetic that keeps infinities and NaN, so that divergence is detected.
-FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
-
-#: Decorator for parts of a cached function. They are always inlined: the rounding of fast arithmetic depends
-#: on the optimiser, and a call would use the copy of the function that the process optimised first.
-compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
-
 
 #: Most batches of walks that a thread takes at a time, and an odd number with bits all over.
 _MOST_BATCHES, _SPREAD = 16, np.uint64(2654435761)
@@ -77,28 +68,7 @@ class Mixture(NamedTuple):
     learned: bool  # whether to compute the sums from which the coefficients are solved
 
 
-def _link(kind: int, function: Any, otherwise: Any) -> Any:
-    """Return `evaluate` for kernel `kind`, which calls `otherwise` for others: no branch inside the loop."""
-
-    @compiled
-    def evaluate(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
-        if wanted == kind:
-            for t in range(D.size):
-                values[t], slopes[t] = function(D[t], sigma)
-        else:
-            otherwise(wanted, sigma, D, values, slopes)
-
-    return evaluate
-
-
-@compiled
-def _unknown(wanted: Any, sigma: Any, D: Any, values: Any, slopes: Any) -> None:
-    values[:] = np.float32(np.nan)
-
-
-evaluate_kernel = _unknown
-for _kind, _function in enumerate(KERNELS.values()):
-    evaluate_kernel = _link(_kind, compiled(_function), evaluate_kernel)
+evaluate_kernel = evaluator(__name__)
 
 
 @compiled

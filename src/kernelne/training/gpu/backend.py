@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelne._variants import variant
 from kernelne.errors import InputError, KernelneError, MissingDependencyError
+from kernelne.model.kernels import own_key
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
 from kernelne.training.schedule import NOISE_POWER, Recorder, blocks, coefficient_floor, norm_limit
@@ -39,7 +41,6 @@ try:
         unit,
         walks_in_flight,
     )
-    from kernelne.training.gpu.loop import train_walks
     from kernelne.training.gpu.mixture import end_block
     from kernelne.training.gpu.walks import fill_uniform, sample_walks
 except ImportError as _error:
@@ -221,12 +222,13 @@ class Runner(Walker):
         self.programs = min(multiprocessors(device) * PROGRAMS_PER_SM, walks_in_flight(self.n))
         self.sums = torch.zeros((self.programs, self.shape["N_SUMS"]), dtype=torch.float32, device=device)
         self.unit = unit(config)
+        self.loop = variant("kernelne.training.gpu.loop", own_key(name for name, _ in config.kernels))
 
     def train(self, first: int, count: int) -> Any:
         """Train on the walks in `rows`, the first of which has number `first`; returns the programs' sums."""
         config, programs = self.config, min(self.programs, count)
         self.sums.zero_()
-        train_walks[(programs,)](
+        self.loop.train_walks[(programs,)](
             self.state.center, self.state.context, self.rows, self.lengths, self.mixture, self.sums, first,
             count, float(self.n_walks), config.learning_rate, config.min_learning_rate, config.l2,
             float(config.n_negative), self.unit, min(config.window, config.walk_length),

@@ -75,11 +75,12 @@ def walks_in_flight(n: int) -> int:
 def unit(config: TrainingConfig) -> float:
     """Power of two by which gradients are divided, so that they fit into half precision.
 
-    Every kernel is steepest at distance 0. The weights of a row's pairs sum to at most
+    Built-in kernels are steepest at distance 0, others anywhere. The weights of a row's pairs sum to at most
     2 · window · (1 + n_negative), those of a negative to at most the sum over all rows; targets and kernels
     differ by at most about 2.
     """
-    steepest = max(abs(float(KERNELS[name](np.float64(0.0), sigma)[1])) for name, sigma in config.kernels)
+    far = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 200)])
+    steepest = max(float(np.abs(KERNELS[name](far, sigma)[1]).max()) for name, sigma in config.kernels)
     pairs = 2 * min(config.window, config.walk_length)
     heaviest = max(
         pairs * (1 + config.n_negative),

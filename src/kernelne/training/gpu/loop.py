@@ -11,10 +11,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import numpy as np
 import triton
 import triton.language as tl
 
-from kernelne.model.kernels import KERNELS
+from kernelne.model.kernels import known_to
 
 
 @triton.jit
@@ -25,6 +26,21 @@ def _exp(x: tl.tensor) -> tl.tensor:
 @triton.jit
 def _log(x: tl.tensor) -> tl.tensor:
     return tl.log(x)
+
+
+@triton.jit
+def _sqrt(x: tl.tensor) -> tl.tensor:
+    return tl.sqrt(x)
+
+
+@triton.jit
+def _maximum(x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    return tl.maximum(x, y)
+
+
+@triton.jit
+def _minimum(x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    return tl.minimum(x, y)
 
 
 def _compiled(source: Any, name: str, **names: Any) -> Any:
@@ -49,14 +65,18 @@ def _end(WANTED: tl.constexpr, D: tl.tensor, sigma: tl.tensor) -> tl.tensor:
 
 
 _evaluate = _compiled(_end, "evaluate_end")
-for _kind, (_name, _function) in enumerate(KERNELS.items()):
+for _kind, _function in enumerate(known_to(__name__)):
+    _names = {
+        name: tl.constexpr(float(value))
+        for name, value in _function.__globals__.items()
+        if isinstance(value, np.float32)
+    }
+    _names |= {"exp": _exp, "log": _log, "sqrt": _sqrt, "maximum": _maximum, "minimum": _minimum}
     _evaluate = _compiled(
         _link,
-        f"evaluate_{_name}",
+        f"evaluate_{_function.__name__}",
         KIND=tl.constexpr(_kind),
-        function=_compiled(
-            _function, _name, exp=_exp, log=_log, ONE=tl.constexpr(1.0), HALF=tl.constexpr(0.5)
-        ),
+        function=_compiled(_function, _function.__name__, **_names),
         otherwise=_evaluate,
     )
 
