@@ -143,7 +143,8 @@ def test_recommend_refuses_what_does_not_go_together(kernelne, club, tmp_path):
         (["1", "--candidates", "words.txt"], "integers"),
         (["1", "--candidates", "empty.txt"], "no node ids"),
         (["1", "--to-prefix", "x"], "no node id starts"),
-        (["1", "2", "--trained"], "--trained"),
+        (["1", "--predictor", "p.safetensors"], "needs --trained"),
+        (["1", "--trained", "--predictor", "p.txt"], ".safetensors"),
         (["--all", "-o", "out.txt"], ".parquet"),
         (["--for", "none.txt", "-o", "out.csv"], "none.txt"),
     ):
@@ -156,13 +157,22 @@ def test_recommend_trained(kernelne, club):
     result = kernelne("recommend", "karate", "club.npz", "16", "-k", "4", "--json", "--trained", cwd=club)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    assert (found["node"], found["seed"]) == (16, 0)
+    assert found["node"] == 16
     assert len(found["recommended"]) == 4
     chances = [row["probability"] for row in found["recommended"]]
     assert chances == sorted(chances, reverse=True)
     assert 0 <= chances[-1] <= chances[0] <= 1
     assert {row["node"] for row in found["recommended"]}.isdisjoint({16, 5, 6})  # itself and its friends
-    args = ["recommend", "karate", "club.npz", "16", "--trained"]
+    args = ["recommend", "karate", "club.npz", "16", "--trained", "--predictor", "p.safetensors"]
+    first = kernelne(*args, cwd=club)
+    assert "Wrote p.safetensors" in first.stderr
+    again = kernelne(*args, cwd=club)
+    assert (again.stdout, "Wrote" in again.stderr) == (first.stdout, False)
+    many = kernelne(
+        "recommend", "karate", "club.npz", "--all", "-k", "2", "-o", "all.csv", *args[4:], cwd=club
+    )
+    assert many.returncode == 0, many.stderr
+    assert len((club / "all.csv").read_text().splitlines()) == 1 + 2 * 34
     header, *rows = kernelne(*args, cwd=club).stdout.splitlines()
     assert header.split() == ["node", "probability"]
     assert len(rows) == 10

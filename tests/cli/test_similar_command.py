@@ -52,6 +52,18 @@ def test_json(kernelne, town):
     assert all(n["labels"] in (["a"], ["b"], ["c"]) for n in only["neighbours"])
 
 
+def test_among(kernelne, town, tmp_path):
+    (tmp_path / "some.txt").write_text("n3\n\nn40\n")
+    args = ["similar", town / "town.npz", "n3", "--json"]
+    result = kernelne(*args, "--among", "some.txt", cwd=tmp_path)
+    found = json.loads(result.stdout)["similar"][0]["neighbours"]
+    assert [row["node"] for row in found] == ["n40"]
+    (tmp_path / "some.txt").write_text("nobody\n")
+    assert_refused(kernelne(*args, "--among", "some.txt", cwd=tmp_path), tmp_path, "nobody")
+    result = kernelne(*args, "--among", "some.txt", "--index", cwd=tmp_path)
+    assert_refused(result, tmp_path, "cannot be combined with --index")
+
+
 def test_integer_ids(kernelne, tmp_path):
     Embedding(np.eye(3), [10, -20, 30]).save(tmp_path / "v.npz")
     result = kernelne("similar", "v.npz", "--json", "--", "-20", cwd=tmp_path)

@@ -143,6 +143,26 @@ def test_of_many_nodes(animals):
     assert animals.neighbours([], k=3).ids.shape == (0, 3)
 
 
+def test_among_some():
+    rng = np.random.default_rng(3)
+    embedding = Embedding(rng.normal(size=(60, 5)), [f"n{i}" for i in range(60)])
+    some = [f"n{i}" for i in (50, 3, 17, 44, 8, 3)]
+    for metric in ("cosine", "euclidean"):
+        whole = embedding.neighbours(embedding.nodes, 59, metric=metric)
+        found = embedding.neighbours(embedding.nodes, 4, metric=metric, among=some)
+        assert found.ids.shape == (60, 4)
+        for ids, scores, all_ids, all_scores in zip(*found, *whole, strict=True):
+            kept = np.isin(all_ids, some)
+            assert ids.tolist() == all_ids[kept][:4].tolist()
+            np.testing.assert_array_equal(scores, all_scores[kept][:4])
+        assert len(embedding.neighbours("n1", 99, among=some, metric=metric)) == 5
+        assert len(embedding.neighbours("n3", 99, among=some, metric=metric)) == 4  # not itself
+        vector = embedding["n3"]
+        assert embedding.neighbours(vector, 1, among=some, metric=metric)[0][0] == "n3"
+    with pytest.raises(UnknownNodeError, match="nobody"):
+        embedding.neighbours("n1", among=["nobody"])
+
+
 def test_integer_ids_are_ids_and_not_vectors():
     embedding = Embedding(np.eye(3), [7, 3, 5])
     assert [node for node, _ in embedding.neighbours(3)] == [7, 5]

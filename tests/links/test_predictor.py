@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 
 from kernelne import (
     Embedding,
+    FileFormatError,
     Graph,
     InputError,
     KernelNE,
@@ -25,6 +27,7 @@ from kernelne.evaluation.links import control_scores, rank_scores, score_links
 from kernelne.graph.ops import edges_of
 from kernelne.graph.pairs import hide_edges
 from kernelne.links.features import LinkFeatures, _neighbour_means, _paths_of_three
+from kernelne.links.trees import Trees
 
 FAST = MKernelNE(dim=16, walks_per_node=20, n_threads=1, random_state=0)
 
@@ -84,7 +87,76 @@ def test_recommend_leaves_out_neighbours_and_the_node_itself(split, fitted):
     assert few.tolist() == nodes[:5].tolist()
     np.testing.assert_array_equal(same, chances[:5])
     pairs = np.column_stack([np.zeros(5, np.int64), few])
-    np.testing.assert_allclose(fitted.predict_proba(pairs)[:, 1], same)
+    rate = fitted.base_rate_
+    assert rate == pytest.approx(
+        split.graph.n_edges / (len(split.graph.nodes) * (len(split.graph.nodes) - 1) / 2)
+    )
+    np.testing.assert_allclose(fitted.predict_proba(pairs, base_rate=rate)[:, 1], same)
+    even = fitted.predict_proba(pairs)[:, 1]
+    np.testing.assert_allclose(even / (1 - even) * rate / (1 - rate), same / (1 - same))
+    for wrong in (0, 1, -0.5, "x", True):
+        with pytest.raises(ParameterError, match="base_rate"):
+            fitted.predict_proba(pairs, base_rate=wrong)
+
+
+def test_recommend_to_many(split, fitted):
+    found = fitted.recommend([5, 0, 5], k=3)
+    assert found.nodes.tolist() == [5, 5, 5, 0, 0, 0, 5, 5, 5]
+    assert found.ranks.tolist() == [1, 2, 3] * 3
+    nodes, chances = fitted.recommend(0, k=600)
+    listed = dict(zip(nodes.tolist(), chances.tolist(), strict=True))
+    assert found.of(0).tolist() == sorted(found.of(0).tolist(), key=lambda node: -listed[node])
+    np.testing.assert_allclose(found.scores[3:6], [listed[node] for node in found.of(0)], rtol=1e-5)
+    assert listed[found.of(0)[0]] >= chances[2]  # among the best of all
+    few = fitted.recommend(np.array([0]), k=3, candidates=[7, 8, 9, 10, 11])
+    assert set(few.recommended.tolist()) <= {7, 8, 9, 10, 11}
+
+
+def test_saved_and_loaded(split, embedding, fitted, tmp_path):
+    file = tmp_path / "links.safetensors"
+    fitted.save(file)
+    again = LinkPredictor.load(file, split.graph, embedding)
+    pairs = split.graph.nodes[split.test_edges]
+    np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+    assert (again.n_held_out_, again.base_rate_) == (fitted.n_held_out_, fitted.base_rate_)
+    with pytest.raises(InputError, match="already exists"):
+        fitted.save(file)
+    smaller = Graph.from_edges([0], [1], nodes=split.graph.nodes)
+    with pytest.raises(InputError, match="another graph"), pytest.warns(UserWarning, match="another graph"):
+        LinkPredictor.load(file, smaller, embedding)
+    moved = Embedding(embedding.vectors + 1, embedding.nodes)
+    with pytest.raises(InputError, match="other vectors"):
+        LinkPredictor.load(file, split.graph, moved)
+    data = file.read_bytes()
+    rng = np.random.default_rng(0)
+    n_told = 0
+    for _ in range(60):  # damaged files are refused, or differ in numbers only
+        damaged = bytearray(data)
+        damaged[rng.integers(min(len(data), 3000))] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged)
+        try:
+            LinkPredictor.load(file, split.graph, embedding).predict_proba(pairs[:3])
+        except InputError:
+            n_told += 1
+    assert n_told > 20
+    file.write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileFormatError):
+        LinkPredictor.load(file, split.graph, embedding)
+
+
+def test_trees_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6))
+    y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=3000) > 0
+    model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, y)
+    trees = Trees.of(model)
+    trees.check(6)
+    np.testing.assert_allclose(trees.scores(X), model.decision_function(X), rtol=0, atol=1e-9)
+    for name, value in (("left", -7), ("right", 10**6), ("features", 6)):
+        array = getattr(trees, name).copy()
+        array[int(np.flatnonzero(trees.left >= 0)[0])] = value
+        with pytest.raises(ValueError, match="damaged"):
+            trees._replace(**{name: array}).check(6)
 
 
 def test_the_same_seed_gives_the_same_chances(split, embedding, fitted):

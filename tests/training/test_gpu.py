@@ -530,7 +530,16 @@ def test_the_gpu_needs_no_other_backends_packages():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(result.stdout.split())
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}
-    parts = {"errors", "_checks", "_variants", "_version", "model", "model.kernels", "model.mixture", "training"}
+    parts = {
+        "errors",
+        "_checks",
+        "_variants",
+        "_version",
+        "model",
+        "model.kernels",
+        "model.mixture",
+        "training",
+    }
     parts |= {f"training.{name}" for name in ("backend", "config", "schedule", "state", "gpu")}
     parts |= {f"training.gpu.{name}" for name in ("arrays", "backend", "launch", "mixture", "walks")}
     assert {name for name in loaded if name.startswith("kernelne.")} == {f"kernelne.{p}" for p in parts}

@@ -247,6 +247,23 @@ def given_node(text: str, nodes: NDArray[Any]) -> Any:
     return text
 
 
+def given_ids(path: Path, known: Graph | Embedding) -> NDArray[Any]:
+    """Read node ids of a graph or an embedding, one per line."""
+    import numpy as np
+
+    texts = path.read_text(encoding="utf-8-sig").split("\n")
+    ids = np.array(list(filter(None, map(str.strip, texts))), object)
+    if not len(ids):
+        raise InputError(f"{path}: no node ids in the file")
+    if known.nodes.dtype != object:
+        try:
+            ids = ids.astype(np.int64)
+        except ValueError as error:
+            raise InputError(f"{path}: the ids are integers ({error})") from None
+    known.index_of(ids)
+    return ids
+
+
 def told(graph: Graph) -> str:
     """Describe the graph in one line, with an edge that shows a misread header or separator."""
     row = int((graph.degrees > 0).argmax())

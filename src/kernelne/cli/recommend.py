@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, given_node, told
+from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, given_ids, given_node, told
 from kernelne.cli.options import (
     MODEL,
     UNDIRECTED,
@@ -25,6 +25,7 @@ from kernelne.errors import InputError, ParameterError
 if TYPE_CHECKING:
     from kernelne.embedding import Embedding
     from kernelne.graph import Graph
+    from kernelne.links.predictor import LinkPredictor
     from kernelne.links.ranking import Recommendations
 
 
@@ -69,9 +70,17 @@ def recommend(
         bool,
         typer.Option(
             "--trained",
-            help="Train a classifier on held-out links first, for one NODE: slower; it gives probabilities.",
+            help="Train a classifier on held-out links first: slower; it gives probabilities.",
         ),
     ] = False,
+    predictor: Annotated[
+        Path | None,
+        typer.Option(
+            "--predictor",
+            metavar="FILE",
+            help="With --trained: use the classifier in this .safetensors file; if there is none, save it there.",
+        ),
+    ] = None,
     random_state: SeedOption = 0,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -79,8 +88,8 @@ def recommend(
 ) -> None:
     """Recommend the nodes that a node is most likely to link to next.
 
-    Nodes are ranked by the trained model; only the order of the scores has meaning. With --trained, the
-    probability is that of a link rather than a random pair, if both were equally frequent.
+    Nodes are ranked by the trained model; only the order of the scores has meaning. With --trained, they
+    are probabilities: of a link, if links are as frequent among all other pairs as in the graph.
     """
     from kernelne.embedding import Embedding
     from kernelne.io.files import check_output
@@ -89,8 +98,8 @@ def recommend(
         raise InputError("nodes to recommend to: give one or more NODE, or --for FILE, or --all")
     if candidates is not None and to_prefix is not None:
         raise ParameterError("--to-prefix", to_prefix, "cannot be combined with --candidates")
-    if trained and (len(node or []) != 1 or output is not None):
-        raise ParameterError("--trained", trained, "is for one NODE, printed")
+    if predictor is not None and (not trained or predictor.suffix.lower() != ".safetensors"):
+        raise ParameterError("--predictor", str(predictor), "must end in .safetensors, and needs --trained")
     if output is None and not node:
         raise InputError("give -o OUT: the recommendations to many nodes are written to a file")
     check_files(output, graph, embedding, given["nodes"], wanted_file, candidates)
@@ -105,10 +114,10 @@ def recommend(
     check_same_nodes(loaded, network, embedding, graph)
     wanted: Any = [given_node(text, network.nodes) for text in node or []] or None
     if wanted_file is not None:
-        wanted = _ids(wanted_file, network)
+        wanted = given_ids(wanted_file, network)
     if wanted is not None:
         loaded.index_of(wanted)
-    chosen: Any = None if candidates is None else _ids(candidates, network)
+    chosen: Any = None if candidates is None else given_ids(candidates, network)
     if to_prefix is not None:
         chosen = network.nodes[_starts_with(network.nodes, to_prefix)]
         if not len(chosen):
@@ -119,38 +128,21 @@ def recommend(
             row = int(network.index_of([each])[0])
             if network.degrees[row] == 0 and not (network.neighbours == row).any():
                 say(f"note: {each} has no edges: its vector and these recommendations are random")
-    if trained:
-        assert wanted is not None
-        _print_trained(network, loaded, wanted[0], k, chosen, random_state, quiet, as_json, given)
-        return
     with working():
         from kernelne.links.ranking import recommend_links
 
-        found = recommend_links(network, loaded, wanted, k=k, candidates=chosen)
+        if trained:
+            model = _trained(network, loaded, predictor, random_state, quiet, given)
+            found = model.recommend(network.nodes if wanted is None else wanted, k, chosen)
+        else:
+            found = recommend_links(network, loaded, wanted, k=k, candidates=chosen)
         if output is not None:
             write_table(output, found.to_arrow(), overwrite)
     if output is not None:
         if not quiet:
             say(f"Wrote {output}: {len(found):,} recommendations")
         return
-    _print(found, as_json)
-
-
-def _ids(path: Path, graph: Graph) -> Any:
-    """Read one node id per line."""
-    import numpy as np
-
-    texts = path.read_text(encoding="utf-8-sig").split("\n")
-    ids = np.array(list(filter(None, map(str.strip, texts))), object)
-    if not len(ids):
-        raise InputError(f"{path}: no node ids in the file")
-    if graph.nodes.dtype != object:
-        try:
-            ids = ids.astype(np.int64)
-        except ValueError as error:
-            raise InputError(f"{path}: the ids of the graph are integers ({error})") from None
-    graph.index_of(ids)
-    return ids
+    _print(found, "probability" if trained else "score", as_json)
 
 
 def _starts_with(nodes: Any, prefix: str) -> Any:
@@ -163,15 +155,15 @@ def _starts_with(nodes: Any, prefix: str) -> Any:
     return pc.starts_with(texts, prefix).to_numpy(zero_copy_only=False)
 
 
-def _print(found: Recommendations, as_json: bool) -> None:
+def _print(found: Recommendations, score: str, as_json: bool) -> None:
     rows = list(zip(found.nodes.tolist(), found.recommended.tolist(), found.scores.tolist(), strict=True))
     nodes = list(dict.fromkeys(found.nodes.tolist()))
     if as_json:
-        told = {node: [{"node": i, "score": s} for own, i, s in rows if own == node] for node in nodes}
+        told = {node: [{"node": i, score: s} for own, i, s in rows if own == node] for node in nodes}
         listed = [{"node": node, "recommended": told[node]} for node in nodes]
         print_json(listed[0] if len(listed) == 1 else listed)
         return
-    columns = ["to"] * (len(nodes) > 1) + ["node", "score"]
+    columns = ["to"] * (len(nodes) > 1) + ["node", score]
     print_table(
         columns, [[str(own)] * (len(nodes) > 1) + [str(i), f"{s:.3g}"] for own, i, s in rows], text=["node"]
     )
@@ -188,20 +180,19 @@ def _check_embedder(embedding: Embedding, given: dict[str, Any]) -> Any:
     return embedder
 
 
-def _print_trained(
-    graph: Graph, embedding: Embedding, node: Any, k: int, candidates: Any, seed: int, quiet: bool,
-    as_json: bool, given: dict[str, Any],
-) -> None:  # fmt: skip
+def _trained(
+    graph: Graph, embedding: Embedding, file: Path | None, seed: int, quiet: bool, given: dict[str, Any]
+) -> LinkPredictor:
+    """Return the predictor in the file, or train one and save it there."""
     from kernelne.links.predictor import LinkPredictor
 
+    if file is not None and file.exists():
+        return LinkPredictor.load(file, graph, embedding)
     embedder = _check_embedder(embedding, given)
     predictor = LinkPredictor(embedder=embedder, random_state=seed, progress=not quiet)
-    with working():
-        predictor.fit(graph, embedding)
-    ids, chances = predictor.recommend(node, k, candidates)
-    pairs = list(zip(ids.tolist(), chances.tolist(), strict=True))
-    if as_json:
-        found = [{"node": i, "probability": p} for i, p in pairs]
-        print_json({"node": node, "seed": seed, "recommended": found})
-        return
-    print_table(["node", "probability"], [[str(i), f"{p:.3f}"] for i, p in pairs])
+    predictor.fit(graph, embedding)
+    if file is not None:
+        predictor.save(file)
+        if not quiet:
+            say(f"Wrote {file}")
+    return predictor

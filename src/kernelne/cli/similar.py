@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelne.cli import completion
-from kernelne.cli.inputs import check_files, given_labels, given_node
+from kernelne.cli.inputs import check_files, given_ids, given_labels, given_node
 from kernelne.cli.options import LABELS, EmbeddingArgument, JsonOption, LabelsOption, QuietOption, takes
 from kernelne.cli.output import begin, print_json, print_table, say, working
 from kernelne.errors import FileFormatError, ParameterError
@@ -28,6 +28,10 @@ def similar(
         list[str], typer.Argument(metavar="NODE...", help="One or more node ids.", show_default=False)
     ],
     k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours for each node.")] = 10,
+    among: Annotated[
+        Path | None,
+        typer.Option("--among", metavar="FILE", help="File with the ids to choose from, one per line."),
+    ] = None,
     metric: Annotated[
         str,
         typer.Option(
@@ -59,14 +63,17 @@ def similar(
     check_metric(metric)
     if exact and index:
         raise ParameterError("--index", index, "an index is not used with --exact: give one of the two")
-    check_files(None, embedding, labels)
+    if among is not None and index:
+        raise ParameterError("--among", str(among), "cannot be combined with --index")
+    check_files(None, embedding, labels, among)
     loaded = Embedding.load(embedding)
     wanted = [given_node(text, loaded.nodes) for text in nodes]
     loaded.index_of(wanted)
+    chosen = None if among is None else given_ids(among, loaded)
     known = None if labels is None else given_labels(labels, given)
     indexed = not exact and _bring_index(loaded, embedding, metric, index, quiet)
     begin()
-    ids, scores = loaded.neighbours(wanted, k, exact=exact, metric=metric)
+    ids, scores = loaded.neighbours(wanted, k, among=chosen, exact=exact, metric=metric)
     tags = None if known is None else _tags(known, ids)
     found = [
         (node, list(zip(row, values, strict=True)))

@@ -150,12 +150,15 @@ class Embedding:
         rows[known] = candidates[known]
         return rows
 
-    def neighbours(self, query: Any, k: int = 10, *, exact: bool = False, metric: str = "cosine") -> Any:
+    def neighbours(
+        self, query: Any, k: int = 10, *, among: Any = None, exact: bool = False, metric: str = "cosine"
+    ) -> Any:
         """Return the k nearest neighbours of a node or of a vector, nearest first: a list of (id, score).
 
         query   an id, whose node is excluded from its own neighbours, or an array (d,) of floats; or many: a
                 list or an array of ids, or an array (m, d), which return Neighbours: ids (m, k) and scores
                 (m, k) float64. `embedding.neighbours(embedding.nodes)` returns those of all nodes
+        among   ids of the nodes to choose from; None: all. Compared with exactly
         metric  "cosine": scores are similarities, from 1 down to -1, and 0 for vectors of zeros;
                 "euclidean": scores are distances, from 0 up, on which the kernels depend
         exact   False: use the index of this metric, which may miss some neighbours, if `build_index` or
@@ -165,14 +168,24 @@ class Embedding:
         """
         index = None if exact else self._indexes.get(metric)
         if hasattr(query, "__array__") and (np.ndim(query) == 2 or _is_vector(query)):
-            queries = finite_array("query", query, np.float32, np.ndim(query))
-            check_query(queries, self.dim)
-            many = queries.ndim == 2
-            rows, scores = nearest(self.vectors, k, metric, queries=np.atleast_2d(queries), index=index)
+            given = finite_array("query", query, np.float32, np.ndim(query))
+            check_query(given, self.dim)
+            own, many = None, given.ndim == 2
+            queries: NDArray[np.float32] | None = np.atleast_2d(given)
         else:
-            own = self.index_of(query)
-            many = not isinstance(own, int)
-            rows, scores = nearest(self.vectors, k, metric, own=np.atleast_1d(own), index=index)
+            found = self.index_of(query)
+            many = not isinstance(found, int)
+            own, queries = np.atleast_1d(found), None
+        if among is None:
+            rows, scores = nearest(self.vectors, k, metric, queries=queries, own=own, index=index)
+        else:
+            chosen = np.unique(np.atleast_1d(self.index_of(among)))
+            if own is not None:
+                queries = self.vectors[own]
+                places = np.searchsorted(chosen, own).clip(max=len(chosen) - 1)
+                own = np.where(chosen[places] == own, places, -1)
+            rows, scores = nearest(self.vectors[chosen], k, metric, queries=queries, own=own)
+            rows = chosen[rows]
         if many:
             return Neighbours(self.nodes[rows], scores)
         return list(zip(self.nodes[rows[0]].tolist(), scores[0].tolist(), strict=True))

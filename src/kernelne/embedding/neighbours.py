@@ -156,14 +156,15 @@ def nearest(
 ) -> tuple[Rows, Scores]:
     """Return the k nearest rows of vectors (n, d), as (m, k) int64, nearest first, and their scores (m, k).
 
-    The queries are vectors (m, d), or the rows `own` (m,), each of which is excluded from its own neighbours.
+    The queries are vectors (m, d), or the rows `own` (m,), each of which is excluded from its own neighbours;
+    if both are given, row `own` is excluded from the neighbours of a vector, -1 excludes none.
     If there are fewer than k rows, fewer columns are returned. With an index the search is approximate.
     Scores are cosine similarities, 0 for a vector of zeros, or Euclidean distances.
     """
     check_count("k", k)
     check_metric(metric)
     m = len(own) if own is not None else 0 if queries is None else len(queries)
-    k = min(k, len(vectors) - (own is not None))
+    k = min(k, len(vectors) - (own is not None and bool((own >= 0).any())))
     rows, closeness = np.empty((m, k), np.int64), np.empty((m, k))
     search = _Search(vectors, k, metric, index)
     for part in _parts(m, search.n_queries):

@@ -9,7 +9,7 @@ standard deviation over random pairs is no useful scale.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -28,15 +28,28 @@ _NEAR = 0.05
 _LARGEST_HUB = 1000
 
 
+class Standard(NamedTuple):
+    """Mean and standard deviation (f,) of the features over random pairs, and that of the closeness."""
+
+    middle: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    unit: float
+
+
 class LinkFeatures:
     """Computes the features of node pairs.
 
     graph: an undirected graph. embedding: an embedding of its nodes, in the same order. reference: (k, 2)
-    random pairs, used to standardise the features. by_degree: whether degrees are part of the prior.
+    random pairs, used to standardise the features, or the Standard of other ones. by_degree: whether degrees
+    are part of the prior.
     """
 
     def __init__(
-        self, graph: Graph, embedding: Embedding, reference: NDArray[np.int64], by_degree: bool
+        self,
+        graph: Graph,
+        embedding: Embedding,
+        reference: NDArray[np.int64] | Standard,
+        by_degree: bool,
     ) -> None:
         self.graph = graph
         self.by_degree = by_degree
@@ -51,20 +64,23 @@ class LinkFeatures:
         degrees = np.log1p(self.n_neighbours.astype(np.float64))
         self.degrees = degrees - degrees.mean()
         self.norms = np.einsum("ij,ij->i", self.center, self.center, dtype=np.float64) / self.spread
-        relative, _, closeness = self._numbers(reference)
-        self.middle, self.scale = relative.mean(axis=0), relative.std(axis=0)
-        self.scale[self.scale <= 1e-9 * (1.0 + np.abs(self.middle))] = 1.0
-        self.unit = float(closeness.std()) or 1.0
+        self.standard = reference if isinstance(reference, Standard) else self._standard(reference)
+
+    def _standard(self, pairs: NDArray[np.int64]) -> Standard:
+        relative, _, closeness = self._numbers(pairs)
+        middle, scale = relative.mean(axis=0), relative.std(axis=0)
+        scale[scale <= 1e-9 * (1.0 + np.abs(middle))] = 1.0
+        return Standard(middle, scale, float(closeness.std()) or 1.0)
 
     def tables(self, pairs: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
         """Yield the features of pairs (k, 2), block by block: (rows, columns), the prior last."""
         for first in range(0, len(pairs), _BLOCK):
             block = pairs[first : first + _BLOCK]
             relative, counts, closeness = self._numbers(block)
-            prior = closeness / self.unit
+            prior = closeness / self.standard.unit
             if self.by_degree:
                 prior = prior + self.degrees[block[:, 0]] + self.degrees[block[:, 1]]
-            table = np.column_stack([(relative - self.middle) / self.scale, counts, prior])
+            table = np.column_stack([(relative - self.standard.middle) / self.standard.scale, counts, prior])
             # (u, v) and (v, u) are summed in a different order: rounded, they fall into the same leaf.
             yield table.round(9)
 

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import secrets
 import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from kernelne._checks import check_count, check_seed
 from kernelne.embedding import Embedding
-from kernelne.errors import InputError, ParameterError, warn
+from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.estimators import MKernelNE, estimator_of
 from kernelne.evaluation.logistic import fit_towards
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
 from kernelne.graph.pairs import draw_non_edges, hide_edges
+from kernelne.io.files import PathLike
+from kernelne.links import predictor_file
 from kernelne.links.features import LinkFeatures
+from kernelne.links.ranking import Recommendations, recommend_links
 from kernelne.links.shared import checked_embedding
+from kernelne.links.trees import Trees
 from kernelne.model.defaults import is_automatic
 from kernelne.progress import Progress
 
@@ -35,6 +40,8 @@ _MOST_EMBEDDINGS = 3
 #: trees get half of their full weight.
 _FIRMNESS = 30.0
 _HALF_TRUST = 500
+#: Candidates that are scored for each recommendation, and at least for a node.
+_SHORT_LIST, _SHORTEST = 10, 100
 _TABLES = ("center", "context", "kernels", "coefficients")
 
 
@@ -62,6 +69,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     n_held_out_: number of held-out edges in the training data; 0 if only the prior is used.
+    base_rate_: share of the pairs of nodes that are edges, which `recommend` assumes of new ones.
     graph_, embedding_: the graph and the embedding, given to `fit` or made by it. Directions are ignored.
 
     Examples
@@ -92,10 +100,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, graph: Any, embedding: Embedding | None = None) -> Self:
         """Train on a graph and its embedding; without one, `embedder` (default MKernelNE()) computes it."""
-        if not isinstance(self.holdout, int | float) or not 0 < self.holdout <= 0.5:
-            raise ParameterError("holdout", self.holdout, "must be above 0 and at most 0.5")
-        if self.non_edges not in ("uniform", "degree"):
-            raise ParameterError("non_edges", self.non_edges, 'must be "uniform" or "degree"')
+        self._check()
         seed = secrets.randbits(32) if self.random_state is None else check_seed(self.random_state)
         given = as_graph(graph)
         if given.n_edges == 0:
@@ -113,17 +118,20 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             for made, rest, hidden, absent in held_out
         ]
         self._features = self._features_of(given, _only(embedding, names), rng)
-        self.graph_, self.embedding_ = given, embedding
-        self.n_held_out_ = sum(int(y.sum()) for _, y in folds)
+        self._tables = names
+        self._remember(given, embedding, sum(int(y.sum()) for _, y in folds))
         self._learn(folds, rng)
-        self.classes_ = np.array([0, 1])
         return self
 
-    def predict_proba(self, pairs: Any) -> NDArray[np.float64]:
+    def predict_proba(self, pairs: Any, base_rate: float = 0.5) -> NDArray[np.float64]:
         """Return the probabilities (k, 2) of no edge and of an edge, for pairs (k, 2) of node ids.
 
-        They assume that edges and non-edges are equally frequent.
+        base_rate: share of edges among the pairs that could be asked about. With 0.5 edges and other pairs
+        are assumed to be equally frequent, so a pair of a probability above 0.5 is more like an edge. Among
+        all pairs of a graph few are edges: `base_rate_` is their share.
         """
+        if isinstance(base_rate, bool) or not isinstance(base_rate, Real) or not 0 < base_rate < 1:
+            raise ParameterError("base_rate", base_rate, "must be above 0 and below 1")
         check_is_fitted(self, "n_held_out_")
         if isinstance(pairs, np.ndarray) and (pairs.ndim != 2 or pairs.shape[1] != 2):
             raise InputError(f"pairs: shape {pairs.shape}: give pairs of node ids, shape (k, 2)")
@@ -132,18 +140,21 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         alone = np.flatnonzero(rows[:, 0] == rows[:, 1])
         if alone.size:
             raise InputError(f"pairs: pair {alone[0]} joins node {ends[0][alone[0]]!r} to itself: remove it")
-        return self._chances(rows)
+        return self._chances(rows, float(base_rate))
 
-    def recommend(
-        self, node: Any, k: int = 10, candidates: Any = None
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    def recommend(self, node: Any, k: int = 10, candidates: Any = None) -> Any:
         """Return the k likeliest new neighbours of a node: ids (k,) and probabilities (k,), likeliest first.
 
-        candidates: ids of the nodes to choose from; None: all. The node itself and its present neighbours are
-        left out; fewer than k are returned if fewer remain. `recommend_links` ranks for many nodes at once.
+        node: an id; or a list or an array of ids, which returns `Recommendations` with probabilities as
+        scores, of candidates that `recommend_links` ranks first (at least a hundred). candidates: ids of the
+        nodes to choose from; None: all. The node itself and its present neighbours are left out; fewer than k
+        are returned if fewer remain. A probability is that of an edge between a pair drawn from all pairs
+        (`base_rate_`).
         """
         check_is_fitted(self, "n_held_out_")
         check_count("k", k)
+        if isinstance(node, list | np.ndarray):
+            return self._recommend_many(node, k, candidates)
         row = int(self.graph_.index_of([node])[0])
         others = np.full(self.graph_.n_nodes, candidates is None)
         if candidates is not None:
@@ -152,9 +163,68 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         others[plain.neighbours[plain.offsets[row] : plain.offsets[row + 1]]] = False
         others[row] = False
         targets = np.flatnonzero(others)
-        chances = self._chances(np.column_stack([np.full(targets.size, row), targets]))[:, 1]
+        pairs = np.column_stack([np.full(targets.size, row), targets])
+        chances = self._chances(pairs, self.base_rate_)[:, 1]
         best = np.argsort(-chances, kind="stable")[:k]
         return self.graph_.nodes[targets[best]], chances[best]
+
+    def _recommend_many(self, nodes: Any, k: int, candidates: Any) -> Recommendations:
+        some = recommend_links(
+            self.graph_, self.embedding_, nodes, k=max(k * _SHORT_LIST, _SHORTEST), candidates=candidates
+        )
+        rows = [self.graph_.index_of(ids) for ids in (some.nodes, some.recommended)]
+        chances = self._chances(np.column_stack(rows).reshape(-1, 2), self.base_rate_)[:, 1]
+        list_of = np.cumsum(some.ranks == 1)  # a node may be asked for twice
+        order = np.lexsort((some.ranks, -chances, list_of))
+        starts = np.flatnonzero(some.ranks == 1)
+        ranks = np.arange(1, len(order) + 1) - starts[list_of - 1] if len(order) else some.ranks
+        kept = order[ranks <= k]
+        return Recommendations(
+            some.nodes[kept], some.recommended[kept], chances[kept].astype(np.float32), ranks[ranks <= k]
+        )
+
+    def save(self, path: PathLike, overwrite: bool = False) -> None:
+        """Save what was learned as .safetensors, without graph and embedding, which `load` needs."""
+        check_is_fitted(self, "n_held_out_")
+        told = {
+            "parameters": {"holdout": self.holdout, "non_edges": self.non_edges},
+            "n_held_out": self.n_held_out_,
+            "tables": self._tables,
+            "graph": self.graph_.fingerprint,
+            "vectors": predictor_file.vectors_hash(self.embedding_),
+        }
+        predictor_file.save(path, self._weights, self._features.standard, self._trees, told, overwrite)
+
+    @classmethod
+    def load(cls, path: PathLike, graph: Any, embedding: Embedding) -> Self:
+        """Load a predictor that `save` wrote, with the graph and the embedding that it was trained on."""
+        given = as_graph(graph)
+        embedding = checked_embedding(embedding, given)
+        weights, standard, trees, told = predictor_file.load(path, given, embedding)
+        try:
+            made = cls(**told["parameters"])
+            made._check()
+            names = [name for name in told["tables"] if name in _TABLES]
+            by_degree = made.non_edges == "uniform"
+            made._features = LinkFeatures(as_undirected(given), _only(embedding, names), standard, by_degree)
+            made._weights, made._trees, made._tables = weights, trees, names
+            made._remember(given, embedding, int(told["n_held_out"]))
+            made._chances(np.zeros((1, 2), np.int64), 0.5)
+        except (KeyError, TypeError, ValueError) as error:  # ParameterError is a ValueError
+            raise FileFormatError(path, f"not a readable link predictor: {error}") from None
+        return made
+
+    def _check(self) -> None:
+        if not isinstance(self.holdout, int | float) or not 0 < self.holdout <= 0.5:
+            raise ParameterError("holdout", self.holdout, "must be above 0 and at most 0.5")
+        if self.non_edges not in ("uniform", "degree"):
+            raise ParameterError("non_edges", self.non_edges, 'must be "uniform" or "degree"')
+
+    def _remember(self, graph: Graph, embedding: Embedding, n_held_out: int) -> None:
+        self.graph_, self.embedding_, self.n_held_out_ = graph, embedding, n_held_out
+        n, n_edges = graph.n_nodes, self._features.graph.n_edges
+        self.base_rate_ = min(max(n_edges / max(n * (n - 1) / 2, 1), 1e-12), 0.5)
+        self.classes_ = np.array([0, 1])
 
     def _embedder(self, embedding: Embedding) -> Any:
         """Return the embedder given, or that of the provenance; if there is none, warn and return None."""
@@ -235,7 +305,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         graph = self._features.graph
         weights = np.zeros(self._features.table(np.zeros((1, 2), np.int64)).shape[1] + 1)
         weights[-2] = 1.0
-        self._trees: Any = None
+        self._trees: Trees | None = None
         if not folds:
             # Intercept half-way between edges and random pairs: only the order of probabilities has meaning.
             sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
@@ -249,18 +319,19 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         y = np.concatenate([edges for _, edges in folds])
         whole = np.column_stack([X, np.ones(len(X))]), np.where(y, 1.0, -1.0)
         self._weights = fit_towards(lambda: [whole], weights, _FIRMNESS)
-        self._trees = HistGradientBoostingClassifier(
+        model = HistGradientBoostingClassifier(
             max_iter=150,
             learning_rate=0.06,
             max_leaf_nodes=15,
             min_samples_leaf=40,
             l2_regularization=1.0,
             random_state=0,
-        ).fit(X, y)
+        )
+        self._trees = Trees.of(model.fit(X, y))
 
-    def _chances(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _chances(self, rows: NDArray[np.int64], base_rate: float) -> NDArray[np.float64]:
         scores = [self._score(table) for table in self._features.tables(rows)]
-        link = expit(np.concatenate([np.empty(0), *scores]))
+        link = expit(np.concatenate([np.empty(0), *scores]) + logit(base_rate))
         return np.column_stack([1.0 - link, link])
 
     def _score(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -268,7 +339,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         if self._trees is not None:
             trust = self.n_held_out_ / (self.n_held_out_ + _HALF_TRUST)
             # Both models use the same evidence, so their logits are averaged, not added.
-            scores = (scores + trust * self._trees.decision_function(table)) / (1.0 + trust)
+            scores = (scores + trust * self._trees.scores(table)) / (1.0 + trust)
         return scores
 
 
