@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import sys
+import types
 
 import pytest
 
@@ -107,3 +108,58 @@ def test_a_bar_of_other_work(clock, monkeypatch):
     assert "scoring" in text
     assert "75%" in text
     assert "loss" not in text
+
+
+class _Display:
+    """What IPython.display.display returns, remembering what it was told to show."""
+
+    def __init__(self) -> None:
+        self.frames: list[str] = []
+
+    def display(self, html, display_id):
+        self.frames.append(html.data)
+        return self
+
+    def update(self, html):
+        self.frames.append(html.data)
+
+
+class _Html:
+    def __init__(self, data: str) -> None:
+        self.data = data
+
+
+class ZMQInteractiveShell:
+    """The name by which a notebook is known."""
+
+
+def test_a_bar_in_a_notebook_after_two_seconds(clock, monkeypatch):
+    shown = _Display()
+    ipython = types.SimpleNamespace(get_ipython=ZMQInteractiveShell)
+    tools = types.SimpleNamespace(HTML=_Html, display=shown.display)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", tools)
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with progress.reporting(None) as report:
+        for second in range(4):
+            clock[0] += 0.5
+            report(1000 * second, 100_000, 0.25)
+        assert shown.frames == []  # less than two seconds after the first block
+        clock[0] += 1.0
+        report(10_000, 100_000, 0.25)
+        assert len(shown.frames) == 1
+        clock[0] += 0.1
+        report(10_100, 100_000, 0.25)
+        assert len(shown.frames) == 1  # not too often
+        clock[0] += 1.0
+        report(50_000, 100_000, 0.25)
+    assert '<progress value="10000" max="100000">' in shown.frames[0]
+    assert "s left" in shown.frames[0]
+    assert shown.frames[-1] == ""  # removed at the end
+    assert log.getvalue() == ""
+    ipython.get_ipython = lambda: None  # IPython is loaded, but this is no notebook
+    with progress.reporting(None) as report:
+        clock[0] += 60
+        report(1, 2, 0.5)
+    assert len(shown.frames) == 3

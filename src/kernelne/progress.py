@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
-#: None: a bar if standard error is a terminal. True: a bar, or lines if it is not a terminal. False: nothing.
+#: None: a bar if standard error is a terminal or this is a notebook. True: a bar, or else lines. False: nothing.
 #: A function is called with (walks done, total walks, loss per pair).
 Progress = bool | Callable[[int, int, float], Any] | None
 Report = Callable[[int, int, float], None]
@@ -19,6 +20,7 @@ Report = Callable[[int, int, float], None]
 _PATIENCE = 1.0
 _BEFORE_EXPLAINING = 2.0
 _BETWEEN_LINES = 10.0
+_BETWEEN_FRAMES = 0.2  # of a notebook
 
 
 @contextmanager
@@ -29,10 +31,15 @@ def reporting(progress: Progress, task: str = "training", unit: str = "walks") -
     """
     if callable(progress):
         yield lambda done, total, loss: _call(progress, done, total, loss)
-    elif progress is False or sys.stderr is None or (progress is None and not sys.stderr.isatty()):
+    elif (
+        progress is False
+        or sys.stderr is None
+        or (progress is None and not sys.stderr.isatty() and not in_notebook())
+    ):
         yield _ignore
     else:
-        shown = (_Bar if sys.stderr.isatty() else _Lines)(task, unit)
+        kind = _Bar if sys.stderr.isatty() else _Notebook if in_notebook() else _Lines
+        shown = kind(task, unit)
         try:
             yield shown.report
         finally:
@@ -85,6 +92,44 @@ class _Shown:
 
     def close(self) -> None:
         self.explanation.cancel()
+
+
+def _can_show() -> bool:
+    return sys.stderr.isatty() or in_notebook()
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter notebook, which shows HTML."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class _Notebook(_Shown):
+    """A bar in a notebook, shown once a run has taken two seconds and removed at its end."""
+
+    handle: Any = None
+    due = _BEFORE_EXPLAINING
+
+    def _explain(self) -> None:
+        """Show no text: it would stay in the notebook."""
+
+    def show(self, done: int, total: int, loss: float, speed: float, elapsed: float) -> None:
+        if elapsed < self.due:
+            return
+        tools = import_module("IPython.display")
+        self.due = elapsed + _BETWEEN_FRAMES
+        words = f"{done / total:.0%}  {self.rate(speed)}  {_loss(loss)}{(total - done) / speed:.0f} s left"
+        bar = f'{self.task} <progress value="{done}" max="{total}"></progress> {words}'
+        if self.handle is None:
+            self.handle = tools.display(tools.HTML(bar), display_id=True)
+        else:
+            self.handle.update(tools.HTML(bar))
+
+    def close(self) -> None:
+        super().close()
+        if self.handle is not None:
+            self.handle.update(import_module("IPython.display").HTML(""))
 
 
 class _Lines(_Shown):

@@ -78,7 +78,7 @@ def recommend(
         typer.Option(
             "--predictor",
             metavar="FILE",
-            help="With --trained: use the classifier in this .safetensors file; if there is none, save it there.",
+            help="With --trained: classifier in a .safetensors file, loaded if it exists, else saved.",
         ),
     ] = None,
     random_state: SeedOption = 0,

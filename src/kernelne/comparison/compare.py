@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelne import baselines
 from kernelne._checks import check_count, check_seed, encode_labels
+from kernelne._html import html_table
 from kernelne.comparison.worker import LabelTask, LinkTask, Order, Scores, describe_estimator
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import KernelNE, MKernelNE
@@ -149,6 +150,9 @@ class Comparison:
                  for row in (columns, *rows)]  # fmt: skip
         failed = [f"{result.method}: {result.error}" for result in self.results if result.error]
         return "\n".join([*lines, *failed])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kernelne._html import html_facts
 from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json, read_only
 from kernelne.embedding.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError
@@ -228,6 +229,13 @@ class Embedding:
     def __repr__(self) -> str:
         model = self.provenance.get("model")
         return f"<Embedding of {len(self)} nodes in {self.dim} dimensions{f', {model}' if model else ''}>"
+
+    def _repr_html_(self) -> str:
+        kinds = ", ".join(f"{name} σ={sigma:g}" for name, sigma in self.kernels or ())
+        facts = {"nodes": len(self), "dimensions": self.dim, "model": self.provenance.get("model")}
+        facts["kernels"] = kinds or None
+        facts["ids"] = ", ".join(map(str, self.nodes[:5].tolist())) + ", …" * (len(self) > 5)
+        return html_facts("Embedding", facts)
 
     def save(self, path: PathLike, overwrite: bool = False) -> None:
         """Save to `path`, in the format of its suffix; an old file is only replaced by a complete new one.

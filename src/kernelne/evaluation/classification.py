@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_bytes, check_count, check_seed, check_vectors, encode_labels, ids_of
+from kernelne._html import html_table
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.logistic import fit_classes, whiten
 from kernelne.io.labels import Labels, by_id
@@ -62,6 +63,14 @@ class ClassificationScores:
             for share, micro, micro_sd, macro, macro_sd in zip(*columns, strict=True)
         ]
         return "\n".join(["   train  micro-F1       macro-F1", *lines])
+
+    def _repr_html_(self) -> str:
+        columns = (self.train_sizes, self.micro_mean, self.micro_std, self.macro_mean, self.macro_std)
+        rows = [
+            (f"{100 * share:.4g} %", f"{micro:.3f} ± {micro_sd:.3f}", f"{macro:.3f} ± {macro_sd:.3f}")
+            for share, micro, micro_sd, macro, macro_sd in zip(*columns, strict=True)
+        ]
+        return html_table(["train", "micro-F1", "macro-F1"], rows)
 
 
 def classify_nodes(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._checks import check_count, check_seed, check_vectors, encode_labels, ids_of
+from kernelne._html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph.communities import louvain, modularity
 from kernelne.graph.ops import as_undirected
@@ -34,6 +35,10 @@ class ClusterScores:
     ari: float | None
     modularity: float | None
     n_compared: int | None = None
+
+    def _repr_html_(self) -> str:
+        names = ("n_clusters", "nmi", "ari", "modularity", "n_compared")
+        return html_facts("clusters", {name: getattr(self, name) for name in names})
 
 
 def cluster_nodes(

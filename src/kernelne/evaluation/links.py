@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelne._checks import check_vectors
+from kernelne._html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.link_splits import LinkSplit
 from kernelne.evaluation.logistic import fit_towards
@@ -32,6 +33,9 @@ class LinkScores:
 
     auc: float
     average_precision: float
+
+    def _repr_html_(self) -> str:
+        return html_facts("links", asdict(self))
 
 
 def _check_pairs(pairs: ArrayLike, n: int) -> NDArray[np.int64]:

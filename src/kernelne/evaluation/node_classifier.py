@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelne._checks import check_count, check_seed, check_vectors, ids_of
+from kernelne._html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.classification import f1_scores, shuffle, top_k
 from kernelne.evaluation.logistic import fit_classes, fit_towards, whiten
@@ -50,6 +51,9 @@ class PredictionScores:
             f"{self.micro_f1:.3f}, macro-F1 {self.macro_f1:.3f}, calibration error "
             f"{self.calibration_error:.3f} on {self.n_nodes:,} labelled nodes, each left out once"
         )
+
+    def _repr_html_(self) -> str:
+        return html_facts("left out once", asdict(self))
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from kernelne._html import html_facts
 from kernelne.errors import InputError, MissingDependencyError
 from kernelne.graph import shape
 from kernelne.graph.adapters import Rows, read_networkx, reader_of
@@ -74,6 +75,11 @@ class Graph:
         kind = "directed" if self.directed else "undirected"
         weighted = "unweighted" if self.weights is None else "weighted"
         return f"<Graph: {self.n_nodes:,} nodes, {self.n_edges:,} edges, {kind}, {weighted}>"
+
+    def _repr_html_(self) -> str:
+        kind = f"{'directed' if self.directed else 'undirected'}, {'un' * (self.weights is None)}weighted"
+        first = ", ".join(map(str, self.nodes[:5].tolist())) + ", …" * (self.n_nodes > 5)
+        return html_facts("Graph", {"nodes": self.n_nodes, "edges": self.n_edges, "kind": kind, "ids": first})
 
     @property
     def n_nodes(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_threads, check_count
+from kernelne._html import html_facts, html_table
 from kernelne._variants import variant
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError
@@ -49,6 +50,12 @@ class Recommendations:
 
     def __len__(self) -> int:
         return len(self.ranks)
+
+    def _repr_html_(self) -> str:
+        first = zip(self.nodes[:10], self.recommended[:10], self.ranks[:10], self.scores[:10], strict=True)
+        rows = [(node, other, int(rank), f"{score:.3g}") for node, other, rank, score in first]
+        title = f"first {len(rows)} of {len(self):,}"
+        return html_table(["node", "recommended", "rank", "score"], rows, title)
 
     def of(self, node: Any) -> NDArray[Any]:
         """Return the nodes recommended to one node."""
@@ -129,6 +136,9 @@ class RankingScores:
     def __str__(self) -> str:
         told = f"recall@{self.k} {self.recall:.3f}, NDCG@{self.k} {self.ndcg:.3f}, MRR {self.mrr:.3f}"
         return f"{told} over {self.n_nodes:,} nodes"
+
+    def _repr_html_(self) -> str:
+        return html_facts("ranking", asdict(self))
 
 
 def rank_links(
