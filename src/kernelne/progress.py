@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-#: None: a bar if standard error is a terminal or this is a notebook. True: a bar, or else lines. False: nothing.
+#: None: a bar if standard error is a terminal or in a notebook. True: a bar, or else lines. False: nothing.
 #: A function is called with (walks done, total walks, loss per pair).
 Progress = bool | Callable[[int, int, float], Any] | None
 Report = Callable[[int, int, float], None]
