@@ -20,7 +20,7 @@ LAYERS = [
     {"graph"},
     {"io", "model", "walks"},
     {"embedding", "training"},
-    {"estimators", "evaluation"},
+    {"estimators", "walk_embedder", "evaluation"},
     {"links", "baselines", "view", "datasets"},
     {"comparison", "tuning"},
     {"cli", "__main__"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ from typing import Any
 
 from kernelne.errors import ParameterError
 
+#: Units of durations, in seconds; a number without one is as it is.
+_SECONDS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365.25 * 86400}
+
 
 def check_count(name: str, value: Any, most: int | None = None) -> None:
     """Raise a ParameterError unless `value` is an integer from 1 to `most` (None: to 2³¹ − 1)."""
@@ -37,6 +41,19 @@ def check_number(name: str, value: Any, *, positive: bool) -> None:
         raise ParameterError(
             name, value, f"must be a {'positive number' if positive else 'number, at least 0'}"
         )
+
+
+def check_duration(name: str, value: Any, unit: str = "seconds") -> float:
+    """Return a duration as a number: as given, in `unit`, or a text such as 30d or 1.5h in seconds."""
+    text = value.strip() if isinstance(value, str) else ""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]*)", text)
+    if found and found[2] in _SECONDS:
+        value = float(found[1]) * _SECONDS[found[2]]
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value <= 0:
+        units = ", ".join(filter(None, _SECONDS))
+        raise ParameterError(name, value, f"must be a positive number of {unit}, or one with a unit: {units}")
+    return float(value)
 
 
 def available_bytes() -> int | None:

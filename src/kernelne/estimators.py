@@ -1,168 +1,17 @@
-"""The estimators KernelNE and MKernelNE: they check the parameters, train, and store the result."""
+"""The estimators KernelNE and MKernelNE: their parameters and defaults."""
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-
-from kernelne._checks import available_threads, seed_of
-from kernelne.embedding import Embedding
-from kernelne.embedding.provenance import describe_graph, versions
-from kernelne.errors import ParameterError, warn
-from kernelne.graph import Graph, as_graph
-from kernelne.graph.ops import count_isolated
-from kernelne.model import combine_tables, defaults
+from kernelne.errors import ParameterError
 from kernelne.model.kernels import check_kernels
-from kernelne.progress import Progress, reporting
-from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
-from kernelne.training.config import TrainingConfig
-from kernelne.training.schedule import warn_of_little
-from kernelne.training.state import TrainingState
+from kernelne.progress import Progress
+from kernelne.walk_embedder import WalkEmbedder
 
 
-class _WalkEmbedder(BaseEstimator):  # type: ignore[misc]
-    """Base class of the estimators. Subclasses store their parameters and define `_kernels`."""
-
-    _embedding: NDArray[np.float32] | None
-
-    def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
-        raise NotImplementedError
-
-    def _settle(self, graph: Graph | None = None) -> dict[str, Any]:
-        """Return the parameters, with defaults for those that are None."""
-        return defaults.settle(self.get_params(deep=False), graph)
-
-    def config(self, graph: Graph | None = None) -> TrainingConfig:
-        """Check the parameters and return them as a TrainingConfig, for this graph if it is given."""
-        params = self._settle(graph)
-        combine_tables.check_options(params["vectors"], params["norm"], params["dim"])
-        check_backend(params["backend"], params["deterministic"])
-        given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
-        given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
-        given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
-        given["learn_coefficients"] = "kernels" in params
-        if given["n_threads"] is None:
-            given["n_threads"] = available_threads()
-        config = TrainingConfig(**given)
-        return replace(config, dim=config.dim // 2) if params["vectors"] == "concat" else config
-
-    def check(self, graph: Any) -> Graph:
-        """Raise the errors that `fit` would raise before training; returns the graph."""
-        checked = as_graph(graph)
-        self._backend().check(checked, self.config(checked), self.n_tables(), int(self.dim))
-        return checked
-
-    def n_tables(self) -> float:
-        """Memory at the peak in units of one trained table, `embedding_` included."""
-        settled = self._settle()
-        return combine_tables.n_tables(settled["vectors"], settled["norm"])
-
-    def fit(self, graph: Any, y: Any = None) -> Self:
-        """Learn the vectors of a graph's nodes.
-
-        graph: a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a
-            table of edges (pandas, polars, pyarrow; see `Graph.from_table`), or an array of edges of shape
-            (m, 2) or (m, 3).
-        y: ignored, present for compatibility with scikit-learn.
-
-        If `fit` raises an error, the estimator is not changed.
-        """
-        self.config()  # raises errors in the parameters before the graph is read
-        checked = self.check(graph)
-        config, chosen = self.config(checked), self._chosen(checked)
-        n_isolated = count_isolated(checked)
-        if n_isolated:
-            warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
-        start = time.perf_counter()
-        state = self._train(checked, config)
-        seconds = time.perf_counter() - start
-        warn_of_little(state, config)
-        self.chosen_ = chosen
-        self.seconds_ = seconds
-        self.graph_: Graph = checked
-        self.seed_ = config.seed
-        self.kernels_ = config.kernels
-        self.center_: NDArray[np.float32] = state.center
-        self.context_: NDArray[np.float32] = state.context
-        self.coefficients_ = state.coefficients
-        self.history_ = state.history
-        self.loss_ = state.loss
-        self._embedding = None
-        self._trained_with = asdict(config) | {
-            name: self._settle(checked)[name] for name in ("dim", "vectors", "norm")
-        }
-        self._trained_with |= {"model": type(self).__name__, "backend": self.backend}
-        return self
-
-    def _chosen(self, graph: Graph) -> dict[str, Any]:
-        """Return the values of the parameters that were not given."""
-        given = self.get_params(deep=False)
-        return {name: value for name, value in self._settle(graph).items() if value is not given[name]}
-
-    def _train(self, graph: Graph, config: TrainingConfig) -> TrainingState:
-        backend = self._backend()
-        report: OnBlock
-        with reporting(self.progress) as report:
-            return train(backend, graph, config, report)
-
-    @property
-    def embedding_(self) -> NDArray[np.float32]:
-        """float32 (n, dim); row i belongs to graph_.nodes[i]. Computed from both tables on first access."""
-        if not hasattr(self, "center_"):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        if self._embedding is None:
-            how = (self._trained_with["vectors"], self._trained_with["norm"])
-            self._embedding = combine_tables.combine(self.graph_, self.center_, self.context_, *how)
-        return self._embedding
-
-    def check_backend(self) -> None:
-        """Raise the error that `fit` would raise if the device or its packages are missing."""
-        self._backend().check_machine()
-
-    def _backend(self) -> Backend:
-        return load_backend(self.backend)
-
-    def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
-        """Fit, and return the vectors: float32 (n, dim); row i belongs to `graph.nodes[i]`."""
-        return self.fit(graph, y).embedding_
-
-    def to_embedding(self) -> Embedding:
-        """Return the vectors, node ids and provenance as an Embedding, which can be saved."""
-        check_is_fitted(self, "center_")
-        return Embedding(
-            self.embedding_,
-            self.graph_.nodes,
-            provenance=self._provenance(),
-            center=self.center_,
-            context=self.context_,
-            kernels=self.kernels_,
-            coefficients=self.coefficients_,
-        )
-
-    def _provenance(self) -> dict[str, Any]:
-        parameters = dict(self._trained_with)
-        return {
-            "model": parameters.pop("model"),
-            "seed": parameters.pop("seed"),
-            "parameters": parameters,
-            "chosen": dict(self.chosen_),
-            "graph": describe_graph(self.graph_),
-            "backend": parameters.pop("backend"),
-            "seconds": round(self.seconds_, 3),
-            "loss": None if math.isnan(self.loss_) else self.loss_,
-            "versions": versions(),
-        }
-
-
-class KernelNE(_WalkEmbedder):
+class KernelNE(WalkEmbedder):
     """Node embeddings learned with one kernel.
 
     Parameters
@@ -191,6 +40,9 @@ class KernelNE(_WalkEmbedder):
     random_state: an integer, a NumPy generator, or None for a new seed in every fit (stored in `seed_`).
     progress: None shows a bar on a terminal if training takes long; True, False, or a function called with
         (walks done, total walks, loss per pair).
+    checkpoint: a folder in which the state of the run is kept, every `checkpoint_every` (seconds, or a text
+        such as "5min") and at the end. A run that was stopped, by Ctrl-C or by a crash, continues from there
+        when the same graph is fitted with the same parameters; one that had ended is not trained again.
 
     Attributes
     ----------
@@ -234,6 +86,8 @@ class KernelNE(_WalkEmbedder):
         deterministic: bool = False,
         random_state: Any = None,
         progress: Progress = None,
+        checkpoint: Any = None,
+        checkpoint_every: Any = "5min",
     ) -> None:
         self.kernel = kernel
         self.sigma = sigma
@@ -256,6 +110,8 @@ class KernelNE(_WalkEmbedder):
         self.deterministic = deterministic
         self.random_state = random_state
         self.progress = progress
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         return check_kernels([(self.kernel, self.sigma)], "kernel, sigma")
@@ -268,7 +124,7 @@ class KernelNE(_WalkEmbedder):
         return cls(**(settings | changes))
 
 
-class MKernelNE(_WalkEmbedder):
+class MKernelNE(WalkEmbedder):
     """Node embeddings learned with a mixture of kernels, whose coefficients are learned too.
 
     Parameters
@@ -318,6 +174,8 @@ class MKernelNE(_WalkEmbedder):
         deterministic: bool = False,
         random_state: Any = None,
         progress: Progress = None,
+        checkpoint: Any = None,
+        checkpoint_every: Any = "5min",
     ) -> None:
         self.kernels = kernels
         self.coef_l2 = coef_l2
@@ -341,6 +199,8 @@ class MKernelNE(_WalkEmbedder):
         self.deterministic = deterministic
         self.random_state = random_state
         self.progress = progress
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         kernels = settled["kernels"]

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernelne import Graph, ParameterError, read_graph, read_labels
+from kernelne._checks import check_duration
 from kernelne.errors import FileFormatError, InputError
 from kernelne.graph.tables import pair_of
-from kernelne.graph.times import seconds
 
 TRANSACTIONS = pa.table(
     {
@@ -157,7 +157,7 @@ def test_ages(tmp_path):
 
 
 def test_half_lives():
-    assert [seconds(x) for x in (3, 0.5, "2", "90s", "1.5h", "2 d", "1w")] == [
+    assert [check_duration("half_life", x) for x in (3, 0.5, "2", "90s", "1.5h", "2 d", "1w")] == [
         3,
         0.5,
         2,
@@ -168,7 +168,7 @@ def test_half_lives():
     ]
     for bad in (0, -1, np.inf, np.nan, True, "", "d", "1..5d", "1e3", "5 days", None, "-3d"):
         with pytest.raises(ParameterError, match="half_life"):
-            seconds(bad)
+            check_duration("half_life", bad)
 
 
 def test_columns_apply_to_tables(tmp_path):

@@ -1,7 +1,7 @@
 """The `kernelne` command.
 
 Exit codes: 0 success, 1 failure after the work had started, 2 invalid arguments or input (nothing was done),
-130 Ctrl-C.
+128 + the number of the signal that ended it: 130 for Ctrl-C.
 
 A command imports the modules it needs when it runs, so that `kernelne --help` is quick.
 """
@@ -86,6 +86,8 @@ def _run(args: list[str] | None) -> int:
     """Run the command, print an error in one line, and return the exit code."""
     try:
         code = app(args, prog_name="kernelne", standalone_mode=False)
+        if Run.stopped_by is not None:
+            return 128 + Run.stopped_by
         if code != _INTERRUPTED:  # some versions of Typer return a code for Ctrl-C, others raise
             return code if isinstance(code, int) else 0
     except typer.Exit as exit_:
@@ -114,7 +116,7 @@ def _run(args: list[str] | None) -> int:
 
 def main(args: list[str] | None = None) -> int:
     """Run the console script with `args` (default: those of the process) and return its exit code."""
-    Run.begun = False
+    Run.begun, Run.stopped_by = False, None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show

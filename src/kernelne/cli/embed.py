@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +19,13 @@ from kernelne.cli.options import (
     QuietOption,
     takes,
 )
-from kernelne.cli.output import begin, print_facts, print_json, say
+from kernelne.cli.output import Run, begin, print_facts, print_json, say
+from kernelne.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from kernelne.training.checkpoint import Checkpoint
+
+_STOPPING = "Stopping and going on"
 
 
 @takes(READING, MODEL)
@@ -35,13 +43,47 @@ def embed(
         ),
     ],
     overwrite: OverwriteOption = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Folder in which the state of the training is kept until OUT is written.",
+            rich_help_panel=_STOPPING,
+        ),
+    ] = None,
+    every: Annotated[
+        str,
+        typer.Option("--checkpoint-every", help="Time between two checkpoints.", rich_help_panel=_STOPPING),
+    ] = "5min",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue the training kept in --checkpoint, if there is one.",
+            rich_help_panel=_STOPPING,
+        ),
+    ] = False,
+    keep_partial: Annotated[
+        bool,
+        typer.Option(
+            "--keep-partial",
+            help="If Ctrl-C ends the training, write the vectors as they are.",
+            rich_help_panel=_STOPPING,
+        ),
+    ] = False,
     quiet: QuietOption = False,
     **given: Any,
 ) -> None:
-    """Embed the nodes of a graph and write the vectors, node ids and provenance to a file."""
+    """Embed the nodes of a graph and write the vectors, node ids and provenance to a file.
+
+    With --checkpoint a training that was stopped, by Ctrl-C, a crash or a reboot, continues with --resume.
+    """
     from kernelne.io.embeddings.registry import check_ids, check_save
+    from kernelne.training.checkpoint import Interrupted
 
     estimator = given_estimator(given)
+    kept = _check_kept(estimator, checkpoint, every, resume, keep_partial)
     estimator.config()
     estimator.check_backend()
     check_files(output, graph, given["nodes"])
@@ -53,15 +95,45 @@ def embed(
     if not quiet:
         say(told(loaded))
     begin()
-    estimator.fit(loaded)
+    try:
+        estimator.fit(loaded)
+    except Interrupted as stop:
+        told_to = shlex.join([*sys.argv[1:], *["--resume"] * (not resume)])
+        say(f"{stop}, kept in {stop.folder}; to continue: kernelne {told_to}")
+        Run.stopped_by = stop.signum
+        return
     if "kernels" in estimator.chosen_ and not quiet:
         say(f"chosen: {_chosen(estimator.chosen_)}")
     estimator.to_embedding().save(output, overwrite=overwrite)
+    stopped = estimator.stopped
+    if kept is not None and stopped is None:
+        kept.remove()
     if not quiet:
         print(
             f"{output}: {loaded.n_nodes:,} nodes × {estimator.dim}, {type(estimator).__name__}, "
             f"loss {estimator.loss_:.4f}, seed {estimator.seed_}, {estimator.seconds_:.1f} s"
         )
+    if stopped is not None:
+        say(f"interrupted after {stopped.done:.0%} of the walks: {output} holds the vectors as they were")
+        Run.stopped_by = stopped.signum
+
+
+def _check_kept(
+    estimator: Any, folder: Path | None, every: str, resume: bool, keep_partial: bool
+) -> Checkpoint | None:
+    """Set what is kept of a training, and refuse to replace one that has not ended."""
+    from kernelne.training.checkpoint import Checkpoint
+
+    estimator.keeps_partial = keep_partial
+    if folder is None:
+        if resume:
+            raise ParameterError("--resume", True, "needs --checkpoint DIR, the folder to continue from")
+        return None
+    estimator.set_params(checkpoint=folder, checkpoint_every=every)
+    kept = Checkpoint.at(folder, every, type(estimator).__name__)
+    if not resume and kept.files():
+        raise InputError(f"{folder} holds a training that has not ended: --resume continues it; or remove it")
+    return kept
 
 
 def _chosen(choice: dict[str, Any]) -> str:

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """Whether the work has started: from then on a failure exits with 1 instead of 2."""
+    """Whether the work has started: from then on a failure exits with 1 instead of 2.
+
+    stopped_by: the signal that stopped the work, if the command has told so.
+    """
 
     begun = False
+    stopped_by: int | None = None
 
 
 def begin() -> None:

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne.errors import InputError, ParameterError
+from kernelne._checks import check_duration
+from kernelne.errors import InputError
 
-_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365.25 * 86400}
 _OLDEST = 60  # half-lives: an older edge weighs no less, since a weight of zero would drop it
-
-
-def seconds(half_life: Any) -> float:
-    """Return a half-life as a number: as given, in the unit of the times, or 30d in seconds."""
-    if isinstance(half_life, str) and (found := re.fullmatch(r"([0-9.]+) ?([a-z]*)", half_life.strip())):
-        number, unit = found.groups()
-        if re.fullmatch(r"[0-9]+(\.[0-9]+)?", number) and unit in {"", *_SECONDS}:
-            half_life = float(number) * _SECONDS.get(unit, 1)
-    if isinstance(half_life, bool) or not isinstance(half_life, Real) or not 0 < float(half_life) < np.inf:
-        told = "must be a positive number in the unit of the times, or one with a unit: s, min, h, d, w, y"
-        raise ParameterError("half_life", half_life, told)
-    return float(half_life)
 
 
 def time_values(values: Any, name: Any) -> NDArray[np.float64]:
@@ -64,6 +50,7 @@ def aged(
     weights: NDArray[np.float64] | None, times: NDArray[np.float64], half_life: Any
 ) -> NDArray[np.float64]:
     """Return weights that halve with every `half_life` between an edge and the newest one."""
-    ages = (times.max(initial=-np.inf) - times) / seconds(half_life) if len(times) else times
+    unit = check_duration("half_life", half_life, "the unit of the times")
+    ages = (times.max() - times) / unit if len(times) else times
     factors: NDArray[np.float64] = np.exp2(-np.minimum(ages, _OLDEST))
     return factors if weights is None else weights * factors

@@ -251,7 +251,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             raise ParameterError(
                 "embedder", embedder, "must be an estimator with fit and embedding_"
             ) from None
-        wanted = {"random_state": seed, "progress": self.progress}
+        wanted = {"random_state": seed, "progress": self.progress, "checkpoint": None}
         model.set_params(**{name: value for name, value in wanted.items() if name in known})
         model.fit(graph)
         if hasattr(model, "to_embedding"):

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import safetensors
 
 from kernelne.errors import FileFormatError
+from kernelne.io.arrays import DTYPES, write_arrays
 from kernelne.io.embeddings.shared import KEY, Fields, check_array, from_arrays, to_arrays
-
-_DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "uint8": "U8"}
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:
     arrays, text = to_arrays(fields)
-    header: dict[str, Any] = {"__metadata__": {KEY: text}}
-    # Widest items first, so that every array is aligned if the file is memory-mapped.
-    ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
-    end = 0
-    for name, array in ordered:
-        start, end = end, end + array.nbytes
-        dtype = _DTYPES[array.dtype.name]
-        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [start, end]}
-    encoded = json.dumps(header).encode()
-    encoded += b" " * (-len(encoded) % 8)
-    stream.write(len(encoded).to_bytes(8, "little") + encoded)
-    for _, array in ordered:
-        stream.write(array.data)
+    write_arrays(stream, arrays, {KEY: text})
 
 
 def read(path: Path) -> Fields:
-    names = {short: name for name, short in _DTYPES.items()}
+    names = {short: name for name, short in DTYPES.items()}
     with safetensors.safe_open(path, framework="np") as file:
         text = (file.metadata() or {}).get(KEY)
         if text is None:
