@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kernelne.evaluation.node_classifier import NodeClassifier
     from kernelne.graph import Graph
     from kernelne.graph.communities import louvain
+    from kernelne.growth import fold_in, update_embedding
     from kernelne.io.graphs.read_write import read_graph, write_graph
     from kernelne.io.labels import Labels
     from kernelne.io.read_labels import read_labels
@@ -64,6 +65,7 @@ __all__ = [
     "classify_nodes",
     "cluster_nodes",
     "compare_methods",
+    "fold_in",
     "load_dataset",
     "louvain",
     "plot_map",
@@ -75,6 +77,7 @@ __all__ = [
     "score_links",
     "split_links",
     "tune_embedding",
+    "update_embedding",
     "write_explorer",
     "write_graph",
 ]
@@ -91,6 +94,7 @@ _HOMES = {
     "classify_nodes": "evaluation.classification",
     "cluster_nodes": "evaluation.clustering",
     "compare_methods": "comparison.compare",
+    "fold_in": "growth",
     "load_dataset": "datasets",
     "louvain": "graph.communities",
     "plot_map": "view.plot",
@@ -102,6 +106,7 @@ _HOMES = {
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
     "tune_embedding": "tuning",
+    "update_embedding": "growth",
     "write_explorer": "view.explorer",
     "write_graph": "io.graphs.read_write",
 }

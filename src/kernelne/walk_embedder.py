@@ -18,7 +18,8 @@ from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import warn
 from kernelne.graph import Graph, as_graph
-from kernelne.graph.ops import count_isolated
+from kernelne.graph.ops import count_isolated, neighbourhoods
+from kernelne.growth import update_embedding
 from kernelne.model import combine_tables, defaults
 from kernelne.progress import reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
@@ -34,6 +35,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     _embedding: NDArray[np.float32] | None
     #: Whether `fit` ends with what there is if a signal stops it, and how it was stopped.
     keeps_partial = False
+    _updated: Any = None
     stopped: Interrupted | None = None
 
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
@@ -105,7 +107,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self.history_ = state.history
         self.loss_ = state.loss
         self.stopped = stopped
-        self._embedding = None
+        self._embedding = self._updated = None
         self._trained_with = asdict(config) | {
             name: self._settle(checked)[name] for name in ("dim", "vectors", "norm")
         }
@@ -140,8 +142,27 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._embedding is None:
             how = (self._trained_with["vectors"], self._trained_with["norm"])
-            self._embedding = combine_tables.combine(self.graph_, self.center_, self.context_, *how)
+            made = combine_tables.combine(self.graph_, self.center_, self.context_, *how)
+            self._embedding, self._frame = made
         return self._embedding
+
+    def update(self, graph: Any) -> Self:
+        """Update the vectors for a graph that has changed: see `update_embedding`. Returns the estimator.
+
+        Walks start around what has changed; the space, the settings and the coefficients stay the same.
+        """
+        check_is_fitted(self, "center_")
+        checked, start = as_graph(graph), time.perf_counter()
+        options = {"deterministic": self.deterministic, "random_state": self.random_state}
+        made = update_embedding(
+            self.to_embedding(), checked, n_threads=self.n_threads, progress=self.progress, **options
+        )
+        assert made.center is not None
+        assert made.context is not None
+        self.graph_, self.center_, self.context_ = checked, made.center, made.context
+        self._embedding, self.seconds_ = made.vectors, time.perf_counter() - start
+        self._updated = made.provenance.get("update")
+        return self
 
     def check_backend(self) -> None:
         """Raise the error that `fit` would raise if the device or its packages are missing."""
@@ -157,14 +178,17 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def to_embedding(self) -> Embedding:
         """Return the vectors, node ids and provenance as an Embedding, which can be saved."""
         check_is_fitted(self, "center_")
+        vectors = self.embedding_  # makes the frame
         return Embedding(
-            self.embedding_,
+            vectors,
             self.graph_.nodes,
             provenance=self._provenance(),
             center=self.center_,
             context=self.context_,
             kernels=self.kernels_,
             coefficients=self.coefficients_,
+            axes=self._frame.axes,
+            neighbourhoods=neighbourhoods(self.graph_, np.arange(self.graph_.n_nodes)),
         )
 
     def _provenance(self) -> dict[str, Any]:
@@ -176,8 +200,10 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             "chosen": dict(self.chosen_),
             "graph": describe_graph(self.graph_),
             "backend": parameters.pop("backend"),
+            "frame": {"weight": self._frame.weight, "scale": self._frame.scale},
             "seconds": round(self.seconds_, 3),
             "loss": None if math.isnan(self.loss_) else self.loss_,
+            **({} if self._updated is None else {"update": self._updated}),
             **({} if self.stopped is None else {"stopped_after": round(self.stopped.done, 4)}),
             "versions": versions(),
         }

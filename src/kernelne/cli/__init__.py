@@ -25,6 +25,7 @@ from kernelne.cli import (  # fmt: skip
     embed,
     evaluate,
     explore,
+    grow,
     links,
     plot,
     predict,
@@ -47,7 +48,7 @@ app = typer.Typer(
 for _command in (
     embed.embed, embed.info, predict.predict, evaluate.classify, evaluate.cluster, links.links,
     recommend.recommend, similar.similar, explore.explore, plot.plot, compare.compare, tune.tune,
-    convert.convert, demo.demo,
+    convert.convert, grow.update, grow.fold_in, demo.demo,
 ):  # fmt: skip
     app.command()(_command)
 app.add_typer(datasets.app)

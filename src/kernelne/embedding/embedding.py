@@ -40,6 +40,9 @@ class Embedding:
                   d / 2 columns instead, if the vectors are the two side by side
     kernels       ((name, parameter), ...) or None
     coefficients  (K,) float64 or None: the weight of each kernel
+    axes          (2 d, d) float32 or None: the directions by which vectors="joint" were made of both tables
+    neighbourhoods  (n,) int64 or None: hashes of each node's neighbours, by which `update_embedding` finds
+                  what has changed
 
     Other numeric arrays and lists are converted; arrays of the right dtype are not copied. The attributes are
     read-only views: an embedding does not change unless an array passed in is changed elsewhere. Use
@@ -53,6 +56,8 @@ class Embedding:
     context: Vectors | None = None
     kernels: tuple[tuple[str, float], ...] | None = None
     coefficients: NDArray[np.float64] | None = None
+    axes: NDArray[np.float32] | None = None
+    neighbourhoods: NDArray[np.int64] | None = None
     _lookup: dict[Any, int] | NDArray[np.int64] | None = field(init=False)
     _indexes: dict[str, NeighbourIndex] = field(init=False, default_factory=dict)
 
@@ -84,6 +89,14 @@ class Embedding:
             if self.kernels is not None and len(checked["coefficients"]) != len(checked["kernels"]):
                 raise InputError(
                     f"{len(checked['coefficients'])} coefficients for {len(checked['kernels'])} kernels"
+                )
+        if self.axes is not None:
+            checked["axes"] = finite_array("axes", self.axes, np.float32, 2)
+        if self.neighbourhoods is not None:
+            checked["neighbourhoods"] = finite_array("neighbourhoods", self.neighbourhoods, np.int64, 1)
+            if len(checked["neighbourhoods"]) != len(vectors):
+                raise InputError(
+                    f"{len(checked['neighbourhoods'])} neighbourhoods for {len(vectors)} vectors"
                 )
         checked["provenance"] = plain_json(self.provenance)
         checked["_lookup"] = make_lookup(checked["nodes"])

@@ -91,3 +91,28 @@ def contains(ordered: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.
         return np.zeros(len(keys), bool)
     places = np.searchsorted(ordered, keys)
     return np.asarray(ordered[np.minimum(places, len(ordered) - 1)] == keys)
+
+
+def neighbourhoods(graph: Graph, names: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a hash (n,) of each node's neighbours and the weights of its edges, whatever their order.
+
+    names: (n,) the number by which each node is known, -1 for one that is not known.
+    """
+    weights = np.empty(0, np.float32) if graph.weights is None else graph.weights
+    made = np.zeros(graph.n_nodes, np.uint64)
+    _hash_rows(graph.offsets, graph.neighbours, weights.view(np.uint32), names, made)
+    return made.view(np.int64)
+
+
+@cached()
+def _hash_rows(offsets, neighbours, weights, names, made):  # type: ignore[no-untyped-def]
+    for row in range(made.size):
+        total = np.uint64(0)
+        for entry in range(offsets[row], offsets[row + 1]):
+            x = np.uint64(names[neighbours[entry]] + 1) * np.uint64(0x9E3779B97F4A7C15)
+            if weights.size:
+                x += np.uint64(weights[entry]) * np.uint64(0xD1B54A32D192ED03)
+            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            total += x ^ (x >> np.uint64(31))
+        made[row] = total

@@ -34,4 +34,4 @@ def checked_embedding(embedding: Any, graph: Graph) -> Embedding:
         return embedding
     tables: dict[str, Any] = {name: getattr(embedding, name) for name in ("vectors", "center", "context")}
     moved: dict[str, Any] = {name: None if t is None else t[rows] for name, t in tables.items()}
-    return replace(embedding, nodes=graph.nodes, **moved)
+    return replace(embedding, nodes=graph.nodes, neighbourhoods=None, **moved)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +57,25 @@ def n_tables(vectors: str, norm: float | str | None) -> float:
     return {"sum": 3, "concat": 4, "smooth": 3.25, "joint": 3.25}[vectors]
 
 
+class Frame(NamedTuple):
+    """How vectors are made of both tables, so that those of other nodes can be made in the same space.
+
+    axes: (2·dim, dim) float32, the directions of joint rows, else None. weight: of the neighbours in them.
+    scale: factor of all rows.
+    """
+
+    axes: NDArray[np.float32] | None = None
+    weight: float = 1.0
+    scale: float = 1.0
+
+
 def combine(
     graph: Any,
     center: NDArray[np.float32],
     context: NDArray[np.float32],
     vectors: str,
     norm: float | str | None,
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], Frame]:
     """Return the embedding (n, dim) made from both tables, its rows scaled to mean length `norm`.
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
@@ -75,6 +87,7 @@ def combine(
     and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both
     up.
     """
+    frame = Frame()
     if vectors == "concat":
         made = np.hstack([center, context])
     elif vectors == "center":
@@ -84,13 +97,37 @@ def combine(
     elif vectors == "smooth":
         made = _smoothed(graph, center, context)
     else:
-        made = _joint(graph, center, context)
+        made, frame = _joint(graph, center, context, np.arange(graph.n_nodes), frame)
     if norm is None or isinstance(norm, str):
-        return made
+        return made, frame
     mean = float(np.sqrt(np.einsum("ij,ij->i", made, made)).mean())  # np.linalg.norm would square a copy
     if mean > 0:
-        made *= np.float32(norm / mean)
-    return made
+        frame = frame._replace(scale=norm / mean)
+        made *= np.float32(frame.scale)
+    return made, frame
+
+
+def combine_some(
+    graph: Any,
+    center: NDArray[np.float32],
+    context: NDArray[np.float32],
+    vectors: str,
+    frame: Frame,
+    rows: NDArray[np.int64],
+) -> NDArray[np.float32]:
+    """Return the vectors of some rows, made as those of another graph were."""
+    if vectors == "concat":
+        made = np.hstack([center[rows], context[rows]])
+    elif vectors == "center":
+        made = center[rows]
+    elif vectors == "sum":
+        made = center[rows] + context[rows]
+    elif vectors == "smooth":
+        total = center + context
+        made = total[rows] + _shares(graph)[rows] @ total
+    else:
+        made, _ = _joint(graph, center, context, rows, frame)
+    return np.asarray(made * np.float32(frame.scale), np.float32)
 
 
 def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -107,17 +144,23 @@ def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float
     return made
 
 
-def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return both smoothed tables side by side, projected onto their `dim` largest directions.
+def _joint(
+    graph: Any,
+    center: NDArray[np.float32],
+    context: NDArray[np.float32],
+    wanted: NDArray[np.int64],
+    frame: Frame,
+) -> tuple[NDArray[np.float32], Frame]:
+    """Return both smoothed tables side by side, projected onto their `dim` largest directions, of some rows.
 
     In a directed graph predecessors are neighbours too: pairs of a walk are trained on in both orders. The
-    directions come from all nodes, or from _DIRECTIONS_FROM of a larger graph.
+    directions come from all nodes, or from _DIRECTIONS_FROM of a larger graph, unless the frame has them.
     """
     n, dim = center.shape
     shares = _shares_both_ways(graph) if graph.directed else _shares(graph)
-    weight = np.float32(np.clip(shares.nnz / max(n, 1) / 20, *_NEAR))
-
-    shares.data *= weight
+    if frame.axes is None:
+        frame = frame._replace(weight=float(np.clip(shares.nnz / max(n, 1) / 20, *_NEAR)))
+    shares.data *= np.float32(frame.weight)
 
     def halves(rows: Any) -> NDArray[np.float32]:
         made = np.empty((len(rows), 2 * dim), np.float32)
@@ -133,23 +176,25 @@ def _joint(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]
             part = halves(rows)
             return part.T @ part
 
-        some = np.arange(n)[:: -(-n // _DIRECTIONS_FROM)]
-        moments = sum(threads.map(squares, blocks(some)), np.zeros((2 * dim, 2 * dim)))
-        axes = np.linalg.eigh(moments)[1][:, : dim - 1 : -1]
-        # A direction has no sign of its own: the same one every time.
-        axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
-        turned = axes.astype(np.float32)
-        made = np.empty_like(center)
+        if frame.axes is None:
+            some = np.arange(n)[:: -(-n // _DIRECTIONS_FROM)]
+            moments = sum(threads.map(squares, blocks(some)), np.zeros((2 * dim, 2 * dim)))
+            axes = np.linalg.eigh(moments)[1][:, : dim - 1 : -1]
+            # A direction has no sign of its own: the same one every time.
+            axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
+            frame = frame._replace(axes=np.ascontiguousarray(axes, np.float32))
+        turned: Any = frame.axes
+        made = np.empty((len(wanted), dim), np.float32)
 
-        def turn(rows: Any) -> None:
-            part = halves(rows) @ turned
+        def turn(places: Any) -> None:
+            part = halves(wanted[places]) @ turned
             if dim >= _EQUAL_FROM:
                 lengths = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None]
                 np.divide(part, lengths, out=part, where=lengths > 0)
-            made[rows] = part
+            made[places] = part
 
-        list(threads.map(turn, blocks(np.arange(n))))  # raises what a thread has raised
-    return made
+        list(threads.map(turn, blocks(np.arange(len(wanted)))))  # raises what a thread has raised
+    return made, frame
 
 
 @cached(fastmath=True)

@@ -28,6 +28,7 @@ class Prepared:
 
     config: settings of the run.
     n_nodes: number of nodes of the graph.
+    n_starts: number of nodes from which walks start; None: all.
     graph, noise, workers: objects of the backend: the graph as sampling reads it, the alias table of the
         noise distribution, the threads.
     """
@@ -37,11 +38,12 @@ class Prepared:
     graph: Any
     noise: Any
     workers: Any = None
+    n_starts: int | None = None
 
     @property
     def n_walks(self) -> int:
         """Number of walks of a whole run."""
-        return self.n_nodes * self.config.walks_per_node
+        return (self.n_nodes if self.n_starts is None else self.n_starts) * self.config.walks_per_node
 
 
 class Backend(Protocol):

@@ -23,11 +23,15 @@ _MAX_REJECTIONS = 64
 
 
 class WalkGraph(NamedTuple):
-    """The arrays of a graph that compiled loops read. `thresholds` is empty if the graph has no weights."""
+    """The arrays of a graph that compiled loops read.
+
+    thresholds: empty if the graph has no weights. starts: the nodes from which walks start; empty: all.
+    """
 
     offsets: NDArray[np.int64]
     neighbours: NDArray[np.int32] | NDArray[np.int64]
     thresholds: NDArray[np.uint32]
+    starts: NDArray[np.int64]
 
 
 class WalkPlan(NamedTuple):
@@ -161,10 +165,11 @@ def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) ->
     All walks of the batch take their first step, then their second, …, so that their memory accesses overlap.
     A walk ends at a node without neighbours; entries beyond its length are not written.
     """
-    n = graph.offsets.size - 1
+    n = graph.starts.size if graph.starts.size else graph.offsets.size - 1
     first_order = plan.inverse_p == 1.0 and plan.inverse_q == 1.0
     for w in range(lengths.size):
-        walks[w, 0] = start_node(plan.seed, first + w, n)
+        start = start_node(plan.seed, first + w, n)
+        walks[w, 0] = graph.starts[start] if graph.starts.size else start
         lengths[w] = plan.length
     for step in range(1, plan.length):
         for w in range(lengths.size):
@@ -194,12 +199,14 @@ def _cumulate(offsets: Any, weights: Any, thresholds: Any) -> None:
             thresholds[position] = np.uint32(min(sum_so_far / total * 2.0**32, 2.0**32 - 1.0))
 
 
-def walk_graph(graph: Graph) -> WalkGraph:
+def walk_graph(graph: Graph, starts: NDArray[np.int64] | None = None) -> WalkGraph:
     """Return the arrays that sampling reads; weights become one 32-bit cumulative probability per edge."""
     thresholds = np.empty(0 if graph.weights is None else graph.neighbours.size, np.uint32)
     if graph.weights is not None:
         _cumulate(graph.offsets, graph.weights, thresholds)
-    return WalkGraph(graph.offsets, graph.neighbours, thresholds)
+    return WalkGraph(
+        graph.offsets, graph.neighbours, thresholds, np.empty(0, np.int64) if starts is None else starts
+    )
 
 
 @cached()

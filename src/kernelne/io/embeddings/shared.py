@@ -24,6 +24,8 @@ _ARRAYS = {
     "center": ("float32", 2),
     "context": ("float32", 2),
     "coefficients": ("float64", 1),
+    "axes": ("float32", 2),
+    "neighbourhoods": ("int64", 1),
     "nodes": ("int64", 1),
     "nodes_utf8": ("uint8", 1),  # concatenated strings; string i is [offsets[i], offsets[i+1])
     "nodes_offsets": ("int64", 1),
@@ -40,7 +42,7 @@ def to_arrays(fields: Fields) -> tuple[dict[str, NDArray[Any]], str]:
         arrays["nodes_utf8"] = np.frombuffer(text or b"", np.uint8, int(arrays["nodes_offsets"][-1]))
     else:
         arrays["nodes"] = nodes
-    for name in ("center", "context", "coefficients"):
+    for name in ("center", "context", "coefficients", "axes", "neighbourhoods"):
         if fields[name] is not None and fields[name] is not vectors:
             arrays[name] = fields[name]
     little = {n: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for n, a in arrays.items()}

@@ -43,12 +43,18 @@ def check_machine() -> None:
     """Do nothing: every machine has a CPU."""
 
 
-def prepare(graph: Graph, config: TrainingConfig) -> Prepared:
-    """Compute the thresholds of weighted steps and the noise distribution, and create the threads."""
+def prepare(graph: Graph, config: TrainingConfig, starts: NDArray[np.int64] | None = None) -> Prepared:
+    """Compute the thresholds of weighted steps and the noise distribution, and create the threads.
+
+    starts: rows of the nodes from which walks start (None: all). The noise is that of walks from all.
+    """
     walked: WalkGraph = walk_graph(graph)
     visits = expected_visits(walked, walk_plan(config), config.walks_per_node)
     noise: AliasTable = alias_table(visits**NOISE_POWER)
-    return Prepared(config, graph.n_nodes, walked, noise, Workers(config.n_threads))
+    n_starts = graph.n_nodes
+    if starts is not None:
+        n_starts, walked = len(starts), walked._replace(starts=starts)
+    return Prepared(config, graph.n_nodes, walked, noise, Workers(config.n_threads), n_starts)
 
 
 def walk_plan(config: TrainingConfig) -> WalkPlan:

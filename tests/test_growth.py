@@ -1,0 +1,220 @@
+"""Graphs that grow: what an update leaves alone, and that it is as good as training anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from kernelne import (
+    Embedding,
+    Graph,
+    InputError,
+    KernelNE,
+    MKernelNE,
+    fold_in,
+    load_dataset,
+    read_graph,
+    update_embedding,
+)
+from kernelne.graph.ops import edges_of, neighbourhoods
+
+DATA = load_dataset("planted:n=400,k=4,p_in=0.12,p_out=0.004,seed=1")
+EDGES = edges_of(DATA.graph)[0]
+SETTINGS = {"dim": 32, "random_state": 0, "n_threads": 1}
+
+
+def without(share, seed=0):
+    """The graph with a share of its edges left out; every node stays."""
+    kept = np.random.default_rng(seed).random(len(EDGES)) >= share
+    return Graph.from_edges(*EDGES[kept].T, nodes=DATA.graph.nodes)
+
+
+@pytest.fixture(scope="module")
+def old():
+    return MKernelNE(**SETTINGS).fit(without(0.1)).to_embedding()
+
+
+def accuracy(model, embedding, rows):
+    return (model.predict(embedding.vectors[rows]) == DATA.labels.single[rows]).mean()
+
+
+def test_an_update_is_as_good_as_a_new_training_and_keeps_the_space(old):
+    new = update_embedding(old, DATA.graph, n_threads=1, random_state=0)
+    assert new.nodes.tolist() == DATA.graph.nodes.tolist()
+    told = new.provenance["update"]
+    assert (told["new"], told["removed"], told["updates"]) == (0, 0, 1)
+    assert 0 < told["drift"] < 0.3
+    train, test = np.arange(0, 400, 2), np.arange(1, 400, 2)
+    model = LogisticRegression(max_iter=500).fit(old.vectors[train], DATA.labels.single[train])
+    before = accuracy(model, old, test)
+    assert accuracy(model, new, test) >= before - 0.01  # the classifier of the old vectors
+    fresh = MKernelNE(**SETTINGS).fit(DATA.graph).to_embedding()
+    again = LogisticRegression(max_iter=500).fit(fresh.vectors[train], DATA.labels.single[train])
+    assert accuracy(model, new, test) >= accuracy(again, fresh, test) - 0.02
+
+
+def test_far_from_a_change_nothing_moves():
+    ring = np.arange(400)
+    graph = Graph.from_edges(ring, (ring + 1) % 400)
+    old = KernelNE(**SETTINGS, walks_per_node=20, vectors="joint", norm=1.0).fit(graph).to_embedding()
+    more = Graph.from_edges([*ring, 0], [*((ring + 1) % 400), 2])
+    new = update_embedding(old, more, n_threads=1, random_state=0)
+    steps = np.minimum(np.abs(ring - 1), 400 - np.abs(ring - 1)) - 1  # from 0 and 2, the ends of the new edge
+    moved = (new.vectors != old.vectors).any(axis=1)
+    assert not moved[steps > 3].any()
+    assert moved[steps <= 1].all()
+    assert (new.center[steps > 2] == old.center[steps > 2]).all()
+    assert new.provenance["update"]["changed"] == 2
+
+
+def test_nothing_new_changes_no_bit(old, tmp_path):
+    assert update_embedding(old, without(0.1)) is old
+    old.save(tmp_path / "v.npz")
+    again = Embedding.load(tmp_path / "v.npz")
+    assert update_embedding(again, without(0.1)) is again
+    order = np.random.default_rng(0).permutation(400)
+    same = Graph.from_edges(*edges_of(without(0.1))[0].T, nodes=order)
+    turned = update_embedding(old, same, n_threads=1)
+    np.testing.assert_array_equal(turned[order], old[order])
+    assert turned.provenance["update"]["changed"] == 0
+
+
+def test_a_node_added_removed_and_added_again(old):
+    graph = without(0.1)
+    pairs = [*map(tuple, edges_of(graph)[0]), (400, 0), (400, 4), (400, 8)]
+    bigger = Graph.from_edges(*zip(*pairs, strict=True), nodes=range(401))
+    one = update_embedding(old, bigger, n_threads=1, random_state=0)
+    assert len(one) == 401
+    assert one.provenance["update"]["new"] == 1
+    group = DATA.labels.single[[node for node, _ in one.neighbours(400, k=10)]]
+    assert (group == DATA.labels.single[0]).mean() >= 0.8
+    back = update_embedding(one, graph, n_threads=1, random_state=0)
+    assert 400 not in back
+    assert back.provenance["update"]["removed"] == 1
+    again = update_embedding(back, bigger, n_threads=1, random_state=0)
+    assert again.provenance["update"] | {"seconds": 0} == again.provenance["update"] | {
+        "new": 1, "removed": 0, "updates": 3, "seconds": 0,
+    }  # fmt: skip
+    assert np.isfinite(again.vectors).all()
+
+
+def test_a_graph_that_falls_apart_and_nodes_without_edges(old):
+    kept = EDGES[(EDGES < 200).all(axis=1) | (EDGES >= 200).all(axis=1)]
+    apart = Graph.from_edges(*kept.T, nodes=range(403))  # and three nodes without edges
+    new = update_embedding(old, apart, n_threads=1, random_state=0)
+    assert np.isfinite(new.vectors).all()
+    assert new.provenance["update"]["new"] == 3
+
+
+def test_what_cannot_be_updated(old, tmp_path):
+    named = Graph.from_edges(["a"], ["b"])
+    with pytest.raises(InputError, match="ids of the graph are strings, those of the embedding integers"):
+        update_embedding(old, named)
+    with pytest.raises(InputError, match="no node of the graph is in the embedding"):
+        update_embedding(old, Graph.from_edges([1000], [1001]))
+    old.save(tmp_path / "v.parquet")
+    with pytest.raises(InputError, match=r"cannot be updated: it has no center, context, .*\.npz or"):
+        update_embedding(Embedding.load(tmp_path / "v.parquet"), DATA.graph)
+    bare = Embedding(old.vectors, old.nodes, center=old.center, context=old.context)
+    with pytest.raises(InputError, match="no coefficients, neighbourhoods, settings of its training"):
+        update_embedding(bare, DATA.graph)
+
+
+def test_an_interrupted_update_changes_nothing():
+    model = MKernelNE(**SETTINGS).fit(without(0.1))
+    before = model.embedding_.copy(), model.center_.copy()
+
+    def stop(done, total, loss):
+        raise KeyboardInterrupt
+
+    model.set_params(progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.update(DATA.graph)
+    np.testing.assert_array_equal(model.embedding_, before[0])
+    np.testing.assert_array_equal(model.center_, before[1])
+    model.set_params(progress=None)
+    assert model.update(DATA.graph) is model
+    assert model.graph_ is DATA.graph
+    assert model.to_embedding().provenance["update"]["updates"] == 1
+    assert model.update(DATA.graph).to_embedding().provenance["graph"]["edges"] == DATA.graph.n_edges
+
+
+def test_deterministic_on_any_number_of_threads(old):
+    made = [
+        update_embedding(old, DATA.graph, n_threads=n, deterministic=True, random_state=5).vectors
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(*made)
+
+
+def test_directed_and_weighted_graphs():
+    rng = np.random.default_rng(0)
+    ends = rng.integers(100, size=(2, 600))
+    graph = Graph.from_edges(*ends[:, :550], rng.random(550), directed=True, nodes=range(100))
+    old = KernelNE(**SETTINGS, vectors="joint").fit(graph).to_embedding()
+    weights = graph.weights.copy()
+    weights[0] *= 2
+    heavier = Graph.from_scipy(type(graph.to_scipy())((weights, graph.neighbours, graph.offsets), (100, 100)))
+    new = update_embedding(old, heavier, n_threads=1, random_state=0)
+    assert new.provenance["update"]["changed"] == 1  # one weight of one arc
+
+
+def test_hashes_do_not_depend_on_order():
+    one = Graph.from_edges([0, 0, 1], [1, 2, 2], [1.0, 2.0, 3.0])
+    names = np.array([7, -1, 3])
+    for row, others in enumerate(neighbourhoods(one, names)):
+        turned = Graph.from_edges([2, 0, 2], [1, 1, 0], [3.0, 1.0, 2.0])
+        assert neighbourhoods(turned, names)[row] == others
+    assert len(set(neighbourhoods(one, names).tolist())) == 3
+
+
+def test_fold_in(old):
+    rng = np.random.default_rng(1)
+    hidden = rng.choice(400, 20, replace=False)
+    kept = ~np.isin(EDGES, hidden).any(axis=1)
+    graph = Graph.from_edges(*EDGES[kept].T, nodes=np.setdiff1d(np.arange(400), hidden))
+    known = MKernelNE(**SETTINGS).fit(graph).to_embedding()
+    links = EDGES[~kept]
+    made = fold_in(known, links)
+    assert len(made) == 400
+    np.testing.assert_array_equal(made.vectors[: len(known)], known.vectors)
+    model = LogisticRegression(max_iter=500).fit(known.vectors, DATA.labels.single[known.nodes])
+    assert (model.predict(made[hidden]) == DATA.labels.single[hidden]).mean() >= 0.9
+    np.testing.assert_allclose(
+        np.linalg.norm(made[hidden], axis=1), np.linalg.norm(known.vectors[0]), rtol=1e-5
+    )
+    chain = fold_in(known, [(900, 901), (901, 902), (902, int(known.nodes[0]))])
+    np.testing.assert_allclose(chain[900], chain[902], rtol=1e-5)
+    with pytest.warns(UserWarning, match="2 new nodes are not linked to any known node"):
+        assert not fold_in(known, [(900, 901)])[[900, 901]].any()
+    assert fold_in(known, [(int(known.nodes[0]), int(known.nodes[1]))]) is known
+    plain = fold_in(Embedding(known.vectors, known.nodes), links)
+    np.testing.assert_array_equal(plain[hidden], made[hidden])
+    # Folded-in nodes are changed ones for an update.
+    new = update_embedding(made, DATA.graph, n_threads=1, random_state=0)
+    assert new.provenance["update"]["new"] == 0
+    assert new.provenance["update"]["changed"] >= 20
+
+
+def test_commands(tmp_path, old):
+    from cli.running import process
+
+    old.save(tmp_path / "v.npz")
+    from kernelne import write_graph
+
+    write_graph(DATA.graph, tmp_path / "now.edges")
+    result = process("update", "v.npz", "now.edges", "-o", "new.npz", "-j", "1", "--seed", "0", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "0 new," in result.stdout
+    expected = update_embedding(old, read_graph(tmp_path / "now.edges"), n_threads=1, random_state=0)
+    np.testing.assert_array_equal(Embedding.load(tmp_path / "new.npz").vectors, expected.vectors)
+    (tmp_path / "more.csv").write_text("source,target\n900,0\n900,1\n")
+    result = process("fold-in", "v.npz", "more.csv", "-o", "more.npz", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "more.npz: 401 nodes × 32, 1 of them new\n"
+    (tmp_path / "words.csv").write_text("source,target\nx,y\n")
+    result = process("update", "v.npz", "words.csv", "-o", "bad.npz", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "ids of the graph are strings" in result.stderr
+    assert not (tmp_path / "bad.npz").exists()
