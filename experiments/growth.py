@@ -54,6 +54,7 @@ def steps(graph: Graph, truth: Any, seed: int, first: int) -> dict[str, float]:
     halves = np.random.default_rng(seed).random(graph.n_nodes) < 0.5
     learned, tested = single & halves, single & ~halves
     before = LogisticRegression(max_iter=1000).fit(old.vectors[learned], label[learned])
+    first_score = before.score(old.vectors[tested], label[tested])
     rows = []
     for k in range(first + 1, 11):
         now = part(k)
@@ -69,7 +70,8 @@ def steps(graph: Graph, truth: Any, seed: int, first: int) -> dict[str, float]:
         "trained anew": retrained[-1],
         "difference": float((updated - retrained).mean()),
         "CPU time": float(share.mean()),
-        "old classifier": before.score(old.vectors[tested], label[tested]),
+        "old classifier before": first_score,
+        "after": before.score(old.vectors[tested], label[tested]),
         "new classifier": after.score(old.vectors[tested], label[tested]),
     }
 

@@ -27,7 +27,7 @@ from kernelne.training.cpu import backend as cpu
 from kernelne.training.state import TrainingState
 
 #: Walks of an update, as a share of those of a whole training, and the learning rate as one of its rate.
-_WALKS, _RATE = 0.1, 0.5
+_WALKS, _RATE = 0.08, 0.75
 #: Steps from a change within which tables may move; vectors depend on the neighbours' tables too.
 _REACH = 2
 #: Passes in which new nodes get a place from neighbours that have one; chains of them are seldom longer.
