@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,9 @@ from kernelne.io.files import check_compressed, check_input, compression_by_name
 
 MAX_LINE = 1 << 20  # bytes
 BUFFER = 2 * MAX_LINE  # a line of the maximum length always fits
+SAMPLE = 100  # data lines used to detect the separator
+_SAMPLE_BYTES = 1 << 17  # of them, beyond the first: they are split by slow code
+_DATA_LINE = re.compile(rb"^[ \t\r]*[^ \t\r\n#%][^\n]*", re.MULTILINE)
 
 #: Memory needed at least to read a whole file, as a multiple of its size; 7 (GraphML) to 15 (METIS) were
 #: measured. A piece is the number of bytes unpacked between two checks of the size.
@@ -146,8 +150,26 @@ def data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tu
     line = 0
     for buffer, start, stop in read_chunks(path):
         check_utf8(path, buffer, start, stop, line)
-        for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
-            line += 1
-            text = raw.strip(b" \t\r")
-            if text and text[0] not in b"#%" and line >= first_line:
-                yield line, raw.removesuffix(b"\r")
+        chunk = bytes(buffer[start:stop])
+        place = 0
+        # Found by one pattern: a file may have millions of blank lines before the first of data.
+        for found in _DATA_LINE.finditer(chunk):
+            line += chunk.count(b"\n", place, found.start())
+            place = found.start()
+            if line + 1 >= first_line:
+                yield line + 1, found[0].removesuffix(b"\r")
+        line += chunk.count(b"\n", place)
+
+
+def sample_lines(path: str | os.PathLike[str]) -> list[tuple[int, bytes]]:
+    """Return number and bytes of the first data lines, as many as are needed to tell the columns."""
+    sample: list[tuple[int, bytes]] = []
+    size = 0
+    for line, raw in data_lines(path):
+        size += len(raw)
+        if sample and size > _SAMPLE_BYTES:
+            break
+        sample.append((line, raw))
+        if len(sample) == SAMPLE:
+            break
+    return sample
