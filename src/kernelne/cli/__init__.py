@@ -8,9 +8,11 @@ A command imports the modules it needs when it runs, so that `kernelne --help` i
 
 from __future__ import annotations
 
+import errno
 import io
 import signal
 import sys
+import tempfile
 import warnings
 from typing import Annotated, Any
 
@@ -104,6 +106,9 @@ def _run(args: list[str] | None) -> int:
         reason = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.filename is not None:
             reason = f"{error.filename}: {error.strerror}"
+        elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            # Files that are asked for name themselves: what is left are temporary files and what is printed.
+            reason = f"{error.strerror}, for standard output or in {tempfile.gettempdir()}"
         if isinstance(error, ParameterError):
             reason = option_of(error.name) + reason.removeprefix(error.name)
         say(f"error: {' '.join(reason.split())}")
