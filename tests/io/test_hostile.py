@@ -243,3 +243,11 @@ def test_objects_make_no_graph():
     for matrix in (np.array([[0, 1], [1, 0]], object), np.array([["a", "b"], ["c", "d"]])):
         with pytest.raises(InputError, match="must contain real numbers, not"):
             Graph.from_scipy(matrix)
+
+
+def test_weights_beyond_float32_name_file_and_edge(tmp_path):
+    (tmp_path / "g.txt").write_text("a b 1\nb c 1e39\n")
+    with pytest.raises(
+        FileFormatError, match=r"g\.txt: edge \(b, c\): its weight 1.0*1?e\+39 is outside the range"
+    ):
+        read_graph(tmp_path / "g.txt")
