@@ -5,8 +5,8 @@
     python tests/fuzz.py --replay fuzz-failures/FILE   # a case that failed, kept with its name
 
 A case is a seed file with a few of its bytes changed, pieces moved, repeated or cut, or tokens put in that
-parsers stumble over. Anything but a result or a KernelneError is a failure: the file is kept, and the run goes
-on. A case may take _SLOWEST seconds and _LARGEST bytes more memory than the cases before it.
+parsers stumble over. Anything but a result or a KernelneError is a failure: the file is kept, and the run
+goes on. A case may take _SLOWEST seconds and _LARGEST bytes more memory than the cases before it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from kernelne.io.graphs.registry import FORMATS
 _SLOWEST, _LARGEST = 10.0, 2**30
 _TOKENS = [
     b"0", b"-1", b"1e999", b"nan", b"2147483648", b"9223372036854775808", b"\x00", b"\xff\xfe",
-    b"\xef\xbb\xbf", b"\n", b"\r", b"\r\n\r\n", b'"', b"'", b"[", b"]", b"<", b">", b"&a;", b"]]>", b"%", b"#",
-    b"<!DOCTYPE a [", b"*Vertices 9", b",", b";", b"\t", b" " * 300, b"1" * 300, b"{}", b"\x1b[2J", b"node [",
-    b"\xe2\x80\xae", b"\xff" * 8, b"\x7f\xff\xff\xff", b"\x00" * 16,
+    b"\xef\xbb\xbf", b"\n", b"\r", b"\r\n\r\n", b'"', b"'", b"[", b"]", b"<", b">", b"&a;", b"]]>", b"%",
+    b"#", b"<!DOCTYPE a [", b"*Vertices 9", b",", b";", b"\t", b" " * 300, b"1" * 300, b"{}", b"\x1b[2J",
+    b"node [", b"\xe2\x80\xae", b"\xff" * 8, b"\x7f\xff\xff\xff", b"\x00" * 16,
 ]  # fmt: skip
 
 

@@ -251,3 +251,11 @@ def test_weights_beyond_float32_name_file_and_edge(tmp_path):
         FileFormatError, match=r"g\.txt: edge \(b, c\): its weight 1.0*1?e\+39 is outside the range"
     ):
         read_graph(tmp_path / "g.txt")
+
+
+@pytest.mark.parametrize("text", ['"q, r",x"sf,y\n', '"q, r",x%"s",ys",y\ny\n', '"q\n', '"q, r",x\x1b,y\n'])
+def test_labels_with_an_open_quote(tmp_path, text):
+    """Found by mutation."""
+    (tmp_path / "l.csv").write_text(text)
+    with suppress(FileFormatError):
+        read_labels(tmp_path / "l.csv")

@@ -170,7 +170,7 @@ def _find_separator(path: str | os.PathLike[str], lines: Sequence[bytes], many: 
     def score(mark: int, n_fields: int = 2) -> tuple[int, int, int]:
         rows = [sniff.split(raw, mark) for raw in lines]
         n_open = sum('"' in field.text and not field.quoted for row in rows for field in row)
-        first = min((len(row[0].text) for row in rows if len(row) == n_fields), default=0)
+        first = min((len(row[0].text) for row in rows if row and len(row) == n_fields), default=0)
         return sum(len(row) == n_fields for row in rows), -n_open, -first
 
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
