@@ -55,13 +55,13 @@ def read_node_lines(path: Path, n_nodes: int, mark: str = "") -> NDArray[Any] | 
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise FileFormatError(path, f"the node ids are not UTF-8: {error.reason}") from error
+    nodes = text.split("\n")
+    if nodes.pop() != "" or len(nodes) != n_nodes:
+        raise FileFormatError(path, f"expected one complete line for each of the {n_nodes} vectors")
     if "\t" in mark and mark != _mark(text):
         told = "these are not the ids that the vectors were saved with: a later save was interrupted, or the "
         told += "file was changed; numpy.save(path, numpy.load(path)) puts the vectors with these ids"
         raise FileFormatError(path, told)
-    nodes = text.split("\n")
-    if nodes.pop() != "" or len(nodes) != n_nodes:
-        raise FileFormatError(path, f"expected one complete line for each of the {n_nodes} vectors")
     return integers_or_strings(pa.array(nodes, pa.large_string()))
 
 
