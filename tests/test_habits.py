@@ -65,3 +65,10 @@ def test_workflow_tries_the_oldest_and_the_newest_python():
     supported = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
     tried = read(WORKFLOW)["jobs"]["check"]["strategy"]["matrix"]["python"]
     assert tried == [supported[0], supported[-1]]
+
+
+def test_faults_are_shown_by_tests_that_exist():
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "reliability.md").read_text("utf-8"))
+    assert len(named) > 20
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / file).read_text("utf-8"), name

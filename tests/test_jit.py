@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
+import stat
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
+
+import pytest
 sys.path.insert(0, {folder!r})
 from toy import user
 assert user.double(1) == {expected}
@@ -102,3 +109,84 @@ def test_compiled_code_lies_in_the_users_cache(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], env=env | {"KERNELNE_CACHE": str(tmp_path)}, check=True)
     assert list(tmp_path.glob("compiled/*/*/*.nbi"))
+
+
+TOY = "import numpy as np\nfrom kernelne.graph.csr import count_loops\n"
+TOY += "n = count_loops(np.array([0, 1]), np.array([0], np.int32))\n"
+TOY += "print(n, sum(count_loops.stats.cache_hits.values()))"
+
+
+def _run(folder, **more):
+    env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    env |= {"KERNELNE_CACHE": str(folder)} | more
+    return subprocess.run([sys.executable, "-c", TOY], capture_output=True, text=True, env=env)
+
+
+def _damage(kind, data):
+    if kind == "flipped":
+        middle = len(data) // 2
+        return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+    return {"empty": b"", "truncated": data[: len(data) // 2], "foreign": b"PK\x03\x04 not ours"}[kind]
+
+
+@pytest.mark.parametrize("kind", ["empty", "truncated", "flipped", "foreign"])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_damaged_cache_is_rebuilt(tmp_path, kind, suffix):
+    assert _run(tmp_path).stdout == "1 0\n"
+    assert _run(tmp_path).stdout == "1 1\n"
+    files = list(tmp_path.glob(f"compiled/**/*{suffix}"))
+    assert files
+    for file in files:
+        file.write_bytes(_damage(kind, file.read_bytes()))
+    result = _run(tmp_path)
+    assert (result.stdout, result.stderr) == ("1 0\n", "")
+    assert _run(tmp_path).stdout == "1 1\n"
+
+
+def test_a_file_of_another_function_is_not_run(tmp_path):
+    """Whatever lies under a name with a right hash, but cannot be unpickled or linked, is compiled anew."""
+    _run(tmp_path)
+    for file in tmp_path.glob("compiled/**/*.nbc"):
+        content = pickle.dumps(("not", "code"))
+        file.write_bytes(content + hashlib.blake2b(content, digest_size=16).digest())
+    assert _run(tmp_path).stdout == "1 0\n"
+    assert _run(tmp_path).stdout == "1 1\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, mode):
+    _run(tmp_path)
+    assert stat.S_IMODE((tmp_path / "compiled").stat().st_mode) == 0o700
+    (tmp_path / "compiled").chmod(mode)
+    result = _run(tmp_path)
+    assert result.stdout == "1 0\n"
+    assert "compiled code is not kept there" in result.stderr
+    (tmp_path / "compiled").chmod(0o755)
+    assert _run(tmp_path).stdout == "1 1\n"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0, reason="needs the right to give files away"
+)
+def test_a_folder_of_someone_else_is_not_used(tmp_path):
+    _run(tmp_path)
+    os.chown(tmp_path / "compiled", 12345, 12345)
+    assert _run(tmp_path).stdout == "1 0\n"
+
+
+def test_a_disk_that_fills_up_is_no_failure(tmp_path):
+    code = TOY.replace("from kernelne", "import kernelne._jit as j\ndef full(*a): raise OSError(28, 'full')\n"
+                       "j._Hashed.write = full\nfrom kernelne", 1)  # fmt: skip
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert (result.stdout, result.stderr) == ("1 0\n", "")
+
+
+def test_numba_may_be_told_not_to_compile(tmp_path):
+    result = _run(tmp_path, NUMBA_DISABLE_JIT="1")
+    assert result.stdout == "1 0\n", result.stderr
+    code = "import kernelne; kernelne.KernelNE(dim=4, walks_per_node=1).fit([(0, 1)])"
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""Checks of parameters, and the memory and cores of the machine, for all parts of the package."""
+"""Checks of parameters, and the cores of the machine, for all parts of the package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 import math
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 from kernelne.errors import ParameterError
@@ -30,7 +29,9 @@ def check_count(name: str, value: Any, most: int | None = None) -> None:
     """Raise a ParameterError unless `value` is an integer from 1 to `most` (None: to 2³¹ − 1)."""
     good = isinstance(value, Integral) and not isinstance(value, bool)
     if not good or not 1 <= value <= (2**31 - 1 if most is None else most):
-        limit = "at least 1" if most is None else f"from 1 to {most}, the number of nodes"
+        limit = f"from 1 to {most}, the number of nodes"
+        if most is None:
+            limit = "at most 2**31 - 1" if good and value > 1 else "at least 1"
         raise ParameterError(name, value, f"must be a whole number, {limit}")
 
 
@@ -54,17 +55,6 @@ def check_duration(name: str, value: Any, unit: str = "seconds") -> float:
         units = ", ".join(filter(None, _SECONDS))
         raise ParameterError(name, value, f"must be a positive number of {unit}, or one with a unit: {units}")
     return float(value)
-
-
-def available_bytes() -> int | None:
-    """Memory available without swapping, in bytes; None if the system does not report it."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
 
 
 def check_seed(random_state: Any) -> int:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from kernelne._folders import user_folder
+from kernelne.errors import warn
+
+_DIGEST = 16  # bytes
 #: An import at the top of a module; imports for type checkers only are indented and do not match.
 _IMPORT = re.compile(rb"^from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
@@ -21,9 +28,10 @@ _IMPORT = re.compile(rb"^from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILIN
 def cached(**options: Any) -> Callable[..., Any]:
     """`njit` without the global lock, with a cache on disk.
 
-    If no folder can be written, functions are compiled without a cache. Numba invalidates a cached function
-    only if its own file changes, although code of other modules is compiled into it. Therefore the cache
-    folder is named after a hash of all their sources.
+    If no folder can be written, or others may write to it, functions are compiled without a cache. Numba
+    invalidates a cached function only if its own file changes, although code of other modules is compiled
+    into it. Therefore the cache folder is named after a hash of all their sources. A damaged file in it is
+    written anew.
     """
     # Without a value, a function would be compiled with the option of the first function that calls it.
     options.setdefault("fastmath", False)
@@ -31,27 +39,111 @@ def cached(**options: Any) -> Callable[..., Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         before = numba.config.CACHE_DIR
         try:
-            numba.config.CACHE_DIR = str(Path(before or _user_folder()) / source_digest(function.__module__))
-            return njit(cache=True, nogil=True, **options)(function)
+            base = Path(before or user_folder() / "compiled")
+            if not _is_private(base):
+                return uncached(nogil=True, **options)(function)
+            numba.config.CACHE_DIR = str(base / source_digest(function.__module__))
+            compiled = uncached(cache=True, nogil=True, **options)(function)
+            _Cache.guard(compiled)
+            return compiled
         except (RuntimeError, OSError):  # no folder for the cache, or no source file
-            return njit(nogil=True, **options)(function)
+            return uncached(nogil=True, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
 
     return decorate
 
 
-def _user_folder() -> Path:
-    """The folder for compiled code, below the user's cache folder."""
-    if kept := os.environ.get("KERNELNE_CACHE"):
-        return Path(kept) / "compiled"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "kernelne" / "compiled"
+def uncached(**options: Any) -> Callable[..., Any]:
+    """`njit`, also where NUMBA_DISABLE_JIT is set: that is for debugging functions of one's own.
+
+    The functions here use what only compiled code has.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        before = numba.config.DISABLE_JIT
+        numba.config.DISABLE_JIT = 0
+        try:
+            return njit(**options)(function)
+        finally:
+            numba.config.DISABLE_JIT = before
+
+    return decorate
+
+
+class _Files(IndexDataCacheFile):  # type: ignore[misc]
+    """The files of a function's cache, each with a hash at its end: a flipped bit may be in the code."""
+
+    def _load_index(self) -> dict[Any, str]:
+        return super()._load_index() if _is_whole(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        return super()._load_data(name) if _is_whole(self._data_path(name)) else None
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[Any]:
+        with super()._open_for_write(filepath) as file:
+            hashed = _Hashed(file)
+            yield hashed
+            file.write(hashed.total.digest())  # Numba reads no further than its own content
+
+
+class _Hashed:
+    """A file to write to, and the hash of what is written."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.total = file, hashlib.blake2b(digest_size=_DIGEST)
+
+    def write(self, data: Any) -> None:
+        self.total.update(data)
+        self.file.write(data)
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file ends with the hash of what comes before."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return False
+    return hashlib.blake2b(data[:-_DIGEST], digest_size=_DIGEST).digest() == data[-_DIGEST:]
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """A function's cache that is left aside when anything about it fails: the function is compiled then."""
+
+    @classmethod
+    def guard(cls, compiled: Any) -> None:
+        """Make the cache of a compiled function one of these."""
+        cache = compiled._cache
+        if type(cache) is FunctionCache and type(cache._cache_file) is IndexDataCacheFile:
+            cache.__class__, cache._cache_file.__class__ = cls, _Files
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling and linking raise anything
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception:  # a full disk, a folder that is gone
+            self.disable()
+
+
+@cache
+def _is_private(folder: Path) -> bool:
+    """Whether only this user may write to a folder, which is made if it is missing: it holds code to run."""
+    if not hasattr(os, "getuid"):  # Windows: the folder lies in the user's profile
+        return True
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return True
+    warn(f"{folder}: compiled code is not kept there, as others may write to it: chmod 700 it if it is yours")
+    return False
 
 
 @cache

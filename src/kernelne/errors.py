@@ -26,8 +26,26 @@ def _rebuild(kind: type[KernelneError], args: tuple[Any, ...], state: dict[str, 
     return error
 
 
+def shown(text: str, most: int = 2_000) -> str:
+    """Return text that may come from a file as it can be shown: not too long, without control characters.
+
+    A terminal would obey them, and marks that change the direction of writing would hide what follows.
+    """
+    if len(text) > most:
+        half = most // 2
+        text = f"{text[:half]} … {text[len(text) - half :]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in " \n\t" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
 class KernelneError(Exception):
     """Base class of all errors that kernelne raises."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(shown(arg) if isinstance(arg, str) else arg for arg in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses do not take the message as argument, but unpickling in a process pool would pass it.
@@ -92,4 +110,4 @@ def warn(message: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "kernelne":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(shown(message), UserWarning, stacklevel=level)

@@ -328,3 +328,25 @@ def test_exact_search_loads_neither_numba_nor_usearch():
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numba", "usearch", "sklearn"} & set(loaded.stdout.split())
+
+
+def test_an_index_of_someone_else_is_not_loaded(tmp_path, monkeypatch):
+    from kernelne import _folders
+
+    vectors = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    embedding = Embedding(vectors, np.arange(50))
+    monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "mine"))
+    embedding.save_index(tmp_path / "e.npz")
+    _folders._key.cache_clear()
+    embedding.load_index(tmp_path / "e.npz")  # the key is kept
+    assert (tmp_path / "mine" / "key").stat().st_mode & 0o077 == 0
+    monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "theirs"))
+    with pytest.raises(FileFormatError, match=r"made by someone else.*trusted=True"):
+        embedding.load_index(tmp_path / "e.npz")
+    embedding.load_index(tmp_path / "e.npz", trusted=True)
+    monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "mine"))
+    (tmp_path / "mine" / "key").chmod(0o644)  # others may have read it
+    _folders._key.cache_clear()
+    with pytest.raises(FileFormatError, match="made by someone else"):
+        embedding.load_index(tmp_path / "e.npz")
+    _folders._key.cache_clear()

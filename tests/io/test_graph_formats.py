@@ -892,7 +892,7 @@ def test_what_would_not_fit_is_refused_before_it_is_unpacked(tmp_path, monkeypat
     monkeypatch.setattr(text_lines, "available_bytes", lambda: 6 * 2**24)
     text = "the file is" if how is None else "the file, unpacked, is"
     tracemalloc.start()
-    with pytest.raises(FileFormatError, match=rf"{text} larger than 0.02 GiB.* 0.09 GiB are free; write"):
+    with pytest.raises(FileFormatError, match=rf"{text} larger than 0.02 GiB.* 0.09 GiB are free; as"):
         read_graph(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -1,16 +1,18 @@
 """The `kernelne` command.
 
 Exit codes: 0 success, 1 failure after the work had started, 2 invalid arguments or input (nothing was done),
-128 + the number of the signal that ended it: 130 for Ctrl-C.
+130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
 
 A command imports the modules it needs when it runs, so that `kernelne --help` is quick.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import signal
 import sys
+import tempfile
 import warnings
 from typing import Annotated, Any
 
@@ -30,6 +32,7 @@ from kernelne.cli import (  # fmt: skip
     plot,
     predict,
     recommend,
+    signals,
     similar,
     tune,
 )
@@ -75,10 +78,6 @@ def _common(
     """Node embeddings by kernel factorisation of random walks."""
 
 
-def _stop(signum: int, frame: Any) -> None:
-    raise SystemExit(128 + signum)
-
-
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:
     say(f"warning: {message}")
 
@@ -100,6 +99,9 @@ def _run(args: list[str] | None) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         pass
+    except signals.Stopped as stopped:
+        say(f"stopped by {stopped.name}: nothing was written")
+        raise
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -107,6 +109,9 @@ def _run(args: list[str] | None) -> int:
         reason = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.filename is not None:
             reason = f"{error.filename}: {error.strerror}"
+        elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            # Files that are asked for name themselves: what is left are temporary files and what is printed.
+            reason = f"{error.strerror}, for standard output or in {tempfile.gettempdir()}"
         if isinstance(error, ParameterError):
             reason = option_of(error.name) + reason.removeprefix(error.name)
         say(f"error: {' '.join(reason.split())}")
@@ -121,13 +126,7 @@ def main(args: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show
-    ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = [signal.signal(number, _stop) for number in ending]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default", UserWarning)
-            warnings.showwarning = _show_warning
-            return _run(args)
-    finally:
-        for number, handler in zip(ending, before, strict=True):
-            signal.signal(number, handler)
+    with signals.handled(), warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show_warning
+        return _run(args)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import shlex
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,10 +23,11 @@ from kernelne.cli.options import (
     QuietOption,
     takes,
 )
-from kernelne.cli.output import Run, begin, print_facts, print_json, say
-from kernelne.errors import InputError, ParameterError
+from kernelne.cli.output import Run, begin, print_facts, print_json, say, tell
+from kernelne.errors import InputError, KernelneError, OutputError, ParameterError
 
 if TYPE_CHECKING:
+    from kernelne.embedding import Embedding
     from kernelne.training.checkpoint import Checkpoint
 
 _STOPPING = "Stopping and going on"
@@ -104,12 +109,12 @@ def embed(
         return
     if "kernels" in estimator.chosen_ and not quiet:
         say(f"chosen: {_chosen(estimator.chosen_)}")
-    estimator.to_embedding().save(output, overwrite=overwrite)
+    _save(estimator.to_embedding(), output, overwrite)
     stopped = estimator.stopped
     if kept is not None and stopped is None:
         kept.remove()
     if not quiet:
-        print(
+        tell(
             f"{output}: {loaded.n_nodes:,} nodes × {estimator.dim}, {type(estimator).__name__}, "
             f"loss {estimator.loss_:.4f}, seed {estimator.seed_}, {estimator.seconds_:.1f} s"
         )
@@ -134,6 +139,22 @@ def _check_kept(
     if not resume and kept.files():
         raise InputError(f"{folder} holds a training that has not ended: --resume continues it; or remove it")
     return kept
+
+
+def _save(embedding: Embedding, output: Path, overwrite: bool) -> None:
+    """Save the vectors; if that fails after all, keep what took long to train elsewhere and say where."""
+    try:
+        embedding.save(output, overwrite=overwrite)
+    except (KernelneError, OSError) as error:
+        for folder in (tempfile.gettempdir(), os.path.expanduser("~")):
+            kept = Path(folder, f"kernelne-{output.stem[:32]}-{secrets.token_hex(4)}.safetensors")
+            with suppress(KernelneError, OSError):
+                embedding.save(kept)
+                raise_from = OutputError(f"{error}; the vectors are kept in {kept}")
+                break
+        else:
+            raise
+        raise raise_from from error
 
 
 def _chosen(choice: dict[str, Any]) -> str:

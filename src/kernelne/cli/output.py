@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelne.errors import InputError, MissingDependencyError
+from kernelne.errors import InputError, MissingDependencyError, shown
 from kernelne.progress import reporting
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+_WIDEST = 200  # characters of a cell on a terminal
 
 
 class Run:
@@ -52,7 +56,16 @@ def working() -> Iterator[None]:
 def say(line: str) -> None:
     """Print a line to standard error, if there is one."""
     if sys.stderr is not None:
-        print(line, file=sys.stderr)
+        print(shown(line), file=sys.stderr)
+
+
+def tell(line: str) -> None:
+    """Print a line about a file that is written: a full standard output does not make that a failure."""
+    try:
+        print(shown(line), flush=True)
+    except OSError as error:
+        say(f"warning: standard output cannot be written: {error.strerror}")
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (what is left in the old one would fail at exit)
 
 
 def print_json(facts: Any) -> None:
@@ -65,8 +78,8 @@ def print_facts(facts: dict[str, Any]) -> None:
     for name, value in facts.items():
         if isinstance(value, bool):
             value = "yes" if value else "no"
-        shown = value if isinstance(value, str) else f"{value:,}"
-        print(f"{name.replace('_', ' '):22} {shown}")
+        text = cell(value) if isinstance(value, str) else f"{value:,}"
+        print(f"{name.replace('_', ' '):22} {text}")
 
 
 def summary(values: dict[str, NDArray[np.float64]]) -> dict[str, float]:
@@ -99,8 +112,15 @@ def print_scores(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("± is the standard deviation over splits")
 
 
+def cell(text: str) -> str:
+    """Return a text, maybe an id, in one line without control characters; on a terminal not too long."""
+    most = _WIDEST if sys.stdout.isatty() else sys.maxsize
+    return shown(text, most).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[str] = ()) -> None:
     """Print a table; the first column and those named in `text` are aligned to the left."""
+    rows = [[cell(text) for text in row] for row in rows]
     left = [number == 0 or name in text for number, name in enumerate(columns)]
     if sys.stdout.isatty():
         _print_rich(columns, rows, left)

@@ -220,12 +220,14 @@ class Embedding:
         self._indexes[metric].save(file, overwrite)
         return file
 
-    def load_index(self, path: PathLike, metric: str = "cosine") -> None:
+    def load_index(self, path: PathLike, metric: str = "cosine", *, trusted: bool = False) -> None:
         """Load the index that `save_index` wrote beside the embedding's file `path`.
 
-        Raises FileNotFoundError if there is no index, FileFormatError if it is damaged or of other vectors.
+        Raises FileNotFoundError if there is no index, FileFormatError if it is damaged or of other vectors,
+        or if it was not written by this user on this machine: a crafted index can end the process. With
+        `trusted` it is loaded all the same.
         """
-        self._indexes[metric] = NeighbourIndex.load(index_path(path, metric), self.vectors, metric)
+        self._indexes[metric] = NeighbourIndex.load(index_path(path, metric), self.vectors, metric, trusted)
 
     def __deepcopy__(self, memo: Any) -> Embedding:
         # An embedding is immutable, and scikit-learn copies every parameter of every estimator it clones.

@@ -7,6 +7,7 @@ equal vectors are ranked in the order of their rows.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._checks import check_count
+from kernelne._folders import signature
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError, ParameterError
 from kernelne.io.files import PathLike, atomic_output, check_input
 
@@ -91,14 +93,21 @@ class NeighbourIndex:
             "metric": self.metric,
             "vectors": self.vectors_hash,
             "content": _hash(content),
+            "signature": signature(content.tobytes()),
             "settings": json.dumps(_SETTINGS[self.metric]),
         }
         with atomic_output(path, overwrite) as temporary:
             temporary.write_bytes(save({"index": content}, facts))
 
     @classmethod
-    def load(cls, path: PathLike, vectors: NDArray[np.float32], metric: str) -> NeighbourIndex:
-        """Read an index; raise FileFormatError if it is damaged or has other vectors or another metric."""
+    def load(
+        cls, path: PathLike, vectors: NDArray[np.float32], metric: str, trusted: bool = False
+    ) -> NeighbourIndex:
+        """Read an index; raise FileFormatError if it is damaged or has other vectors or another metric.
+
+        Also if it was made by someone else or on another machine, unless `trusted`: usearch believes every
+        number in it, and a crafted file ends the process or worse.
+        """
         from safetensors import SafetensorError, safe_open
 
         check_metric(metric)
@@ -113,7 +122,7 @@ class NeighbourIndex:
             raise FileFormatError(path, f"not a readable neighbour index: {error}") from error
         if facts.get("format") != _FORMAT or content is None:
             raise FileFormatError(path, "not a neighbour index that this version can read")
-        # Checked first, as usearch trusts its input. This detects damage, not a malicious file.
+        # Checked first, as usearch trusts its input.
         if facts.get("content") != _hash(content):
             raise FileFormatError(path, "the neighbour index is damaged: rebuild it")
         if facts.get("metric") != metric:
@@ -122,6 +131,10 @@ class NeighbourIndex:
             raise FileFormatError(path, "the neighbour index has other settings: rebuild it")
         if facts.get("vectors") != (fingerprint := _hash(vectors)):
             raise FileFormatError(path, "is the index of other vectors: rebuild it")
+        code = facts.get("signature", "")
+        if not trusted and not hmac.compare_digest(code.encode(), signature(content.tobytes()).encode()):
+            told = "the neighbour index was made by someone else or on another machine: rebuild it"
+            raise FileFormatError(path, f"{told}, or pass trusted=True")
         try:
             index = library.Index.restore(content.tobytes(), enable_key_lookups=False, **_SETTINGS[metric])
         except RuntimeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, warn
@@ -26,6 +27,48 @@ def bad_weight(weights: NDArray[Any]) -> int | None:
     """Return the position of the first negative or non-finite weight; None if all are valid."""
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     return int(bad[0]) if len(bad) else None
+
+
+def checked_csr(matrix: Any) -> Any:
+    """Return a square matrix, sparse or dense, as a CSR array of its own, sorted and without zeros."""
+    shape = np.shape(matrix)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InputError(f"an adjacency matrix must be square; this one has shape {shape}")
+    sparse = scipy.sparse.issparse(matrix)
+    given = matrix if sparse else np.asarray(matrix)
+    dtype = given.dtype
+    if dtype.kind not in "biuf":
+        raise InputError(f"an adjacency matrix must contain real numbers, not {dtype}")
+    # SciPy has no code for half precision, long doubles and foreign byte orders.
+    wanted = np.dtype(np.float32 if dtype.itemsize == 2 else np.float64) if dtype.kind == "f" else dtype
+    wanted = dtype.newbyteorder("=") if dtype.itemsize in (4, 8) else wanted.newbyteorder("=")
+    if sparse:
+        _check_indices(given)  # before any conversion: SciPy's compiled code trusts them
+    csr = scipy.sparse.csr_array(
+        given if wanted == dtype and dtype.isnative else given.astype(wanted), copy=True
+    )
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    return csr
+
+
+def _check_indices(matrix: Any) -> None:
+    """Raise InputError if the indices of a sparse matrix point outside it."""
+    try:
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)
+            parts: Any = ()
+        elif matrix.format == "coo":
+            parts = zip((matrix.row, matrix.col), matrix.shape, strict=True)
+        elif matrix.format == "lil":
+            parts = [(np.concatenate([[0], *matrix.rows]), matrix.shape[1])]
+        else:
+            parts = ()  # no indices (dia), or keys that SciPy has checked (dok)
+    except ValueError as error:
+        raise InputError(f"the adjacency matrix is damaged: {error}") from None
+    for indices, size in parts:
+        if len(indices) and size and (indices.min() < 0 or indices.max() >= size):
+            raise InputError("the adjacency matrix is damaged: an index points outside it")
 
 
 def assemble(

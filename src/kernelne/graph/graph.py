@@ -16,7 +16,15 @@ from kernelne._html import html_facts
 from kernelne.errors import InputError, MissingDependencyError
 from kernelne.graph import shape
 from kernelne.graph.adapters import Rows, read_networkx, reader_of
-from kernelne.graph.build import GOOD_WEIGHTS, assemble, bad_weight, check_weights, entry, to_float32
+from kernelne.graph.build import (
+    GOOD_WEIGHTS,
+    assemble,
+    bad_weight,
+    check_weights,
+    checked_csr,
+    entry,
+    to_float32,
+)
 from kernelne.graph.csr import count_loops
 from kernelne.graph.ids import (
     check_same_kind,
@@ -170,15 +178,8 @@ class Graph:
         `directed=None` reads a symmetric matrix as undirected, any other as directed. Zeros are not edges; if
         all other entries are 1 the graph is unweighted. `nodes` are the ids of the rows (default 0, 1, ...).
         """
-        shape = np.shape(matrix)
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise InputError(f"an adjacency matrix must be square; this one has shape {shape}")
-        n = int(shape[0])
-        csr = scipy.sparse.csr_array(matrix, copy=True)
-        if csr.dtype.kind not in "biuf":
-            raise InputError(f"an adjacency matrix must contain real numbers, not {csr.dtype}")
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
+        csr = checked_csr(matrix)
+        n = int(csr.shape[0])
         if (bad := bad_weight(csr.data)) is not None:
             row, column = entry(csr.indptr, csr.indices, bad)
             raise InputError(f"entry ({row}, {column}) is {csr.data[bad]}: {GOOD_WEIGHTS}")

@@ -21,6 +21,7 @@ _INT32_MAX = 2**31 - 1
 _STRING_BYTES = 2**31 - 1  # limit of an array of type string; large_string has no limit
 _HINT_FROM = 1_000  # ids compared with an unknown id: enough for a hint, and fast
 _HINT_PIECES = 24  # pairs of letters used to select them
+_HINT_LENGTH = 200  # characters of an id; difflib takes the square of it
 
 
 def node_array(given: Any) -> NDArray[Any]:
@@ -182,7 +183,9 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
         nearest = np.argpartition(gaps, min(2, len(gaps) - 1))[:3]
         return [int(nodes[row]) for row in nearest[np.argsort(gaps[nearest], kind="stable")]]
     text = str(node).lower()
-    known = _likely(text, nodes)
+    if len(text) > _HINT_LENGTH:
+        return []
+    known = [k for k in _likely(text, nodes) if len(str(k)) <= 2 * _HINT_LENGTH]
     matches = difflib.get_close_matches(text, dict.fromkeys(str(k).lower() for k in known), n=3)
     return [next(k for k in known if str(k).lower() == match) for match in matches]
 

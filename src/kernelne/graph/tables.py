@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -118,7 +119,8 @@ def arrow_columns(table: pa.Table, by_number: bool = False) -> Columns:
     except (ValueError, LookupError, TypeError, RecursionError):  # the metadata may come from any writer
         index = []
     index += [name for name in names if _INDEX.fullmatch(name)]
-    return Columns(names, lambda name: table.column(names.index(name)), index, by_number)
+    places = {name: k for k, name in reversed([*enumerate(names)])}  # the first of equal names
+    return Columns(names, lambda name: table.column(places[name]), index, by_number)
 
 
 def _is_adjacency(table: Any) -> bool:
@@ -214,31 +216,32 @@ def pair_of(names: Sequence[Any], certain: bool = False) -> tuple[int, int] | No
     if found or certain:
         return found[0] if found else None
     words = [None if _is(_TIME, name) or len(name) < 2 else name for name in plain]
-    for same in (_same_word, _numbered):
-        # Names are few: all pairs of them are tried.
-        found = [(i, k) for i, a in enumerate(words) for k, b in enumerate(words) if a and b and same(a, b)]
-        if len(found) == 1:
-            return found[0]
+    places: dict[str, list[int]] = {}
+    for k, word in enumerate(words):
+        if word:
+            places.setdefault(word, []).append(k)
+    for targets_of in (_same_word, _numbered):
+        # A file may have any number of columns: a target is looked up, and two are enough to know.
+        pairs = ((i, k) for i, a in enumerate(words) if a for b in targets_of(a) for k in places.get(b, ()))
+        some = set(islice(pairs, 2 * len(COLUMN_PAIRS)))
+        if len(some) == 1:
+            return some.pop()
     return None
 
 
-def _same_word(first: str, second: str) -> bool:
-    """Whether two names are one of the common pairs before or after the same word."""
+def _same_word(first: str) -> Iterator[str]:
+    """Yield the targets of a source, one of the common pairs before or after the same word."""
     for a, b in COLUMN_PAIRS:
         for word in (first.removeprefix(a), first.removesuffix(a)):
-            if 2 <= len(word) < len(first) and word.isalpha() and second in (b + word, word + b):
-                return first == (a + word if second == b + word else word + a)
-    return False
+            if 2 <= len(word) < len(first) and word.isalpha():
+                yield b + word if first == a + word else word + b
 
 
-def _numbered(first: str, second: str) -> bool:
-    """Whether two names differ in their last character only, 1 and 2 or a and b: gene A, gene B."""
+def _numbered(first: str) -> Iterator[str]:
+    """Yield the targets that differ from a source in their last character only: gene A, gene B."""
     word = first[:-1]
-    return (
-        word == second[:-1]
-        and (first[-1:], second[-1:]) in _NUMBERED
-        and bool(re.search(r"[^\W\d]{2}", word))
-    )
+    if re.search(r"[^\W\d]{2}", word):
+        yield from (word + b for a, b in _NUMBERED if a == first[-1:])
 
 
 def like_pair(first: str, second: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
+import time
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,9 @@ from pathlib import Path
 from kernelne.errors import FileFormatError, FolderError, InputError, OutputError
 
 PathLike = str | os.PathLike[str]
+
+_TEMPORARY = re.compile(r"([0-9]{1,9})-[0-9a-f]{12}\.tmp")
+_OLD = 3600.0  # seconds
 
 
 @contextmanager
@@ -28,6 +33,7 @@ def atomic_output(path: PathLike, overwrite: bool = False) -> Iterator[Path]:
     was created during the block; OutputError if writing fails (disk full, missing folder).
     """
     target, old_mode = _check_target(path, overwrite)
+    _sweep(target)
     temporary = _temporary_name(target)
     try:
         mode = _create(temporary)
@@ -68,8 +74,9 @@ def check_output(path: PathLike, overwrite: bool = False) -> None:
 
 def _check_target(path: PathLike, overwrite: bool) -> tuple[Path, int | None]:
     """Return the file to write, links followed, and its current permissions (None: it does not exist)."""
+    target = Path(path)
     try:
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path))  # fails for a relative path if the working folder is gone
         status = os.stat(target)
     except (FileNotFoundError, NotADirectoryError):
         return target, None  # a missing folder is reported by the first attempt to write
@@ -88,7 +95,35 @@ def _check_target(path: PathLike, overwrite: bool) -> tuple[Path, int | None]:
 
 def _temporary_name(target: Path) -> Path:
     # Truncated, because the longest allowed file name leaves no room for a suffix.
-    return target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.tmp")
+    return target.with_name(f".{target.name[:32]}.{os.getpid()}-{secrets.token_hex(6)}.tmp")
+
+
+def _sweep(target: Path) -> None:
+    """Remove the temporary files for `target` of processes that were killed, if they are an hour old.
+
+    The number of a process says little: it may have been used again, or the folder be shared by machines.
+    """
+    start = f".{target.name[:32]}."
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(target.parent):
+            found = _TEMPORARY.fullmatch(entry.name[len(start) :]) if entry.name.startswith(start) else None
+            if found is None or _is_alive(int(found[1])):
+                continue
+            with contextlib.suppress(OSError):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > _OLD:
+                    os.unlink(entry.path)
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # of another user
+    return True
 
 
 def _create(path: Path) -> int:

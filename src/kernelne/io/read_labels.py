@@ -24,7 +24,6 @@ from kernelne.io.text.columns import Layout, read_columns
 from kernelne.io.text.sniff import Field
 from kernelne.io.text.tokens import WHITESPACE
 
-_SAMPLE = 100  # data lines used to detect the separator
 _NODE_NAMES = {"node", "nodes", "node_id", "nodeid", "node id", "id", "name", "vertex", "vertex_id"}
 _LABEL_NAMES = {
     "label", "labels", "class", "classes", "group", "groups", "community", "communities", "category",
@@ -73,12 +72,13 @@ def read_labels(
     if header not in (None, True, False):
         raise ParameterError("header", header, "must be True, False or None")
     mark = sniff.read_separator(separator)
-    sample = list(islice(text_lines.data_lines(path), _SAMPLE))
+    sample = text_lines.sample_lines(path)
     if not sample:
         raise FileFormatError(path, "no labels in the file")
     if mark is None:
         mark = _find_separator(path, [raw for _, raw in sample], node is not None or label is not None)
     rows = [sniff.split(raw, mark) for _, raw in sample]
+    sniff.check_width(path, *sample[0], rows[0])
     try:
         places, told = _columns(rows, header, node, label)
     except InputError as error:
@@ -170,7 +170,7 @@ def _find_separator(path: str | os.PathLike[str], lines: Sequence[bytes], many: 
     def score(mark: int, n_fields: int = 2) -> tuple[int, int, int]:
         rows = [sniff.split(raw, mark) for raw in lines]
         n_open = sum('"' in field.text and not field.quoted for row in rows for field in row)
-        first = min((len(row[0].text) for row in rows if len(row) == n_fields), default=0)
+        first = min((len(row[0].text) for row in rows if row and len(row) == n_fields), default=0)
         return sum(len(row) == n_fields for row in rows), -n_open, -first
 
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]

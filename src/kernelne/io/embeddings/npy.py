@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -14,19 +15,38 @@ from kernelne.errors import FileFormatError, warn
 from kernelne.io.embeddings.shared import Fields, integers_or_strings
 from kernelne.io.files import check_input
 
+_MARK = 64  # characters
+
 
 def nodes_file(path: Path) -> Path:
     """Return the path of the file with the node ids of the .npy file `path`."""
     return path.with_name(path.name + ".nodes.txt")
 
 
+def _mark(text: str) -> str:
+    """Return a hash of the text of the ids as blanks and tabs.
+
+    It is put into the blanks that pad the header of the vectors, which every reader of the format skips: two
+    files cannot be replaced at once, and vectors must not be read with the ids of others.
+    """
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return "".join(" \t"[byte >> bit & 1] for byte in digest for bit in range(8))
+
+
+def _text(fields: Fields) -> str:
+    return "".join(f"{node}\n" for node in fields["nodes"].tolist())
+
+
 def write_node_lines(fields: Fields, stream: BinaryIO) -> None:
     """Write the node ids, one per line."""
-    stream.write("".join(f"{node}\n" for node in fields["nodes"].tolist()).encode())
+    stream.write(_text(fields).encode())
 
 
-def read_node_lines(path: Path, n_nodes: int) -> NDArray[Any] | None:
-    """Read node ids written by `write_node_lines`; returns None if the file does not exist."""
+def read_node_lines(path: Path, n_nodes: int, mark: str = "") -> NDArray[Any] | None:
+    """Read node ids written by `write_node_lines`; returns None if the file does not exist.
+
+    mark: the hash of the ids that the vectors belong to, if these have one.
+    """
     try:
         check_input(path)
     except FileNotFoundError:
@@ -38,13 +58,19 @@ def read_node_lines(path: Path, n_nodes: int) -> NDArray[Any] | None:
     nodes = text.split("\n")
     if nodes.pop() != "" or len(nodes) != n_nodes:
         raise FileFormatError(path, f"expected one complete line for each of the {n_nodes} vectors")
+    if "\t" in mark and mark != _mark(text):
+        told = "these are not the ids that the vectors were saved with: a later save was interrupted, or the "
+        told += "file was changed; numpy.save(path, numpy.load(path)) puts the vectors with these ids"
+        raise FileFormatError(path, told)
     return integers_or_strings(pa.array(nodes, pa.large_string()))
 
 
-def write_array(array: NDArray[Any], stream: IO[bytes]) -> None:
-    """Write an array in .npy format."""
+def write_array(array: NDArray[Any], stream: IO[bytes], mark: str = "") -> None:
+    """Write an array in .npy format, with a mark in the padding of its header."""
     # Not numpy.save: on a full disk its only message is "1024 requested and 512 written".
-    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+    header = repr(np.lib.format.header_data_from_array_1_0(array)) + mark
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    stream.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode())
     stream.write(array.data)
 
 
@@ -64,17 +90,20 @@ def read_array_header(path: Path, stream: IO[bytes], size: int) -> tuple[np.dtyp
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:
-    write_array(fields["vectors"], stream)
+    write_array(fields["vectors"], stream, _mark(_text(fields)))
 
 
 def read(path: Path) -> Fields:
     with open(path, "rb") as stream:
         read_array_header(path, stream, path.stat().st_size)
+        end = stream.tell()
+        stream.seek(0)
+        mark = stream.read(end).decode("latin-1").rpartition("}")[2][:_MARK]
         stream.seek(0)
         vectors = np.lib.format.read_array(stream, allow_pickle=False)
     if vectors.ndim != 2:
         raise FileFormatError(path, f"expected an array of 2 dimensions, this one has shape {vectors.shape}")
-    nodes = read_node_lines(nodes_file(path), len(vectors))
+    nodes = read_node_lines(nodes_file(path), len(vectors), mark)
     if nodes is None:
         warn(f"{path}: no node ids in {nodes_file(path).name}, rows are numbered from 0")
         nodes = np.arange(len(vectors))

@@ -69,7 +69,7 @@ def read_rows(path: Path, dim: int, delimiter: str, trailing: bool = False) -> F
 
 def _blame_line(path: Path, dim: int, delimiter: str, trailing: bool, error: Exception) -> NoReturn:
     """Find the line that `error` is about, slowly: pyarrow does not always tell."""
-    number = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+    number = re.compile(r"[-+]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
     largest = float(np.finfo(np.float32).max)
     # A csv.Error (a field too long for it) only means that the line stays unknown.
     with open(path, encoding="utf-8", errors="replace", newline="") as stream, suppress(csv.Error):

@@ -7,12 +7,14 @@ nodes are not sorted, all nodes are listed in the first rows, which have no targ
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kernelne._memory import MEMORY, available_bytes, gib
 from kernelne.errors import FileFormatError, ParameterError
 from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
 from kernelne.graph.ids import read_ids
@@ -23,6 +25,9 @@ from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
+
+
+_CELL = 4  # bytes of memory of a value, at least
 
 
 def _read(path: str, table: Any, options: Options) -> EdgeColumns:
@@ -51,7 +56,17 @@ def read_parquet(path: str, options: Options) -> EdgeColumns:
     """Read a table of edges."""
     import pyarrow.parquet as pq
 
-    return _open(path, lambda file: pq.ParquetFile(file).read(), options)
+    def table(file: BinaryIO) -> Any:
+        opened = pq.ParquetFile(file)
+        available = available_bytes()
+        # Equal values take no space in the file: its rows may need far more memory than its bytes.
+        held = opened.metadata.num_rows * opened.metadata.num_columns * _CELL
+        if available is not None and held > available:
+            told = f"needs at least {gib(held)} of memory, and {gib(available)} are free"
+            raise FileFormatError(path, f"{told}; {MEMORY}=SIZE in the environment sets this limit by hand")
+        return opened.read()
+
+    return _open(path, table, options)
 
 
 def read_ipc(path: str, options: Options) -> EdgeColumns:
@@ -60,9 +75,24 @@ def read_ipc(path: str, options: Options) -> EdgeColumns:
     def table(file: BinaryIO) -> Any:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
-        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).read_all()
+        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(_Bounded(file)).read_all()
 
     return _open(path, table, options)
+
+
+class _Bounded:
+    """A file that is never asked for more bytes than it has: Arrow would allocate whatever a header says."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = os.fstat(file.fileno()).st_size
+
+    def read(self, size: int = -1) -> bytes:
+        left = self._size - self._file.tell()
+        return self._file.read(left if size < 0 else min(size, left))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def _open(path: str, load: Any, options: Options) -> EdgeColumns:
@@ -72,6 +102,8 @@ def _open(path: str, load: Any, options: Options) -> EdgeColumns:
         try:
             table = load(file)
             table.validate(full=True)
+        except MemoryError:  # a size that the file only declares, or more than there is
+            raise FileFormatError(path, "damaged, or larger than the memory: a part cannot be held") from None
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
             raise FileFormatError(path, f"not a readable table: {reason}") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -28,7 +27,6 @@ from kernelne.io.text.tokens import WHITESPACE
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-_SAMPLE = 100  # data lines used to detect the separator
 _MOST_NAMED = 3  # skipped lines listed in a warning
 # Ids that would be read differently from an unquoted field.
 _NEEDS_QUOTES = r'^$|^[ #%\x{FEFF}]| $|[\t,;"]'
@@ -43,12 +41,12 @@ def read(path: str, options: Options) -> EdgeColumns:
     """Read an edge list; ids are integers if all are, including those of `options.nodes` or its file."""
     nodes, header = options.nodes, options.header
     given = sniff.read_separator(options.separator)
-    sample = _sample(path)
+    sample = text_lines.sample_lines(path)
     layout, doubtful = _edge_layout(path, sample, given, options) if sample else (None, False)
     ids: Any = None
     node_layout = None
     if isinstance(nodes, str):
-        node_layout = _node_layout(_sample(nodes), given, header, layout)
+        node_layout = _node_layout(text_lines.sample_lines(nodes), given, header, layout)
     elif nodes is not None:
         ids = read_ids(nodes, "nodes")
     bad = np.empty(_MOST_NAMED + 1 if options.skip_bad else 0, np.int64)
@@ -90,7 +88,9 @@ def read(path: str, options: Options) -> EdgeColumns:
 
 def read_nodes(path: str, options: Options, as_strings: bool) -> Any:
     """Read the column of node ids of a file; integers if all are, unless `as_strings`."""
-    layout = _node_layout(_sample(path), sniff.read_separator(options.separator), options.header, None)
+    layout = _node_layout(
+        text_lines.sample_lines(path), sniff.read_separator(options.separator), options.header, None
+    )
     listed = None if as_strings else read_id_columns(path, layout, False)
     found = listed or read_id_columns(path, layout, True)
     assert found is not None  # with string ids, every file is read or raises
@@ -134,7 +134,9 @@ def write(graph: Graph, out: BinaryIO, separator: str) -> None:
             parts += [separator, as_text(weights)]
         lines = join(*parts, "\n")
         if number == 0:
-            rows = [sniff.split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[:_SAMPLE]]
+            rows = [
+                sniff.split(line.as_py()[:-1].encode(), ord(separator)) for line in lines[: text_lines.SAMPLE]
+            ]
             if sniff.is_header(rows) is not False:
                 # Without a header the reader would read the first edge as one, or ask.
                 header = ["source", "target", "weight"][: len(rows[0])]
@@ -156,11 +158,6 @@ def _names_in_file(ids: Any, isolated: NDArray[np.bool_]) -> Any:
     return pc.if_else(unsafe, quoted, ids)
 
 
-def _sample(path: str | os.PathLike[str]) -> list[tuple[int, bytes]]:
-    """Return number and bytes of the first data lines."""
-    return list(islice(text_lines.data_lines(path), _SAMPLE))
-
-
 def _edge_layout(
     path: str | os.PathLike[str],
     sample: Sequence[tuple[int, bytes]],
@@ -178,6 +175,7 @@ def _edge_layout(
                 raise FileFormatError(path, expected, line=number, text=text_lines.shown(candidate))
         separator = sniff.find_separator([raw for _, raw in sample])
     fields = sniff.split(raw, separator)
+    sniff.check_width(path, line, raw, fields)
     layout = Layout(separator, len(fields), (0, 1), line)
     if not fields:
         raise _line_error(path, layout, tokens.BAD_QUOTE, line, text_lines.shown(raw))
@@ -214,9 +212,10 @@ def _chosen(
     if not header and n_fields in (2, 3) and all(name in (None, False) for name in asked):
         return 0, 1, 2 if n_fields == 3 and asked[2] is None else None, None
     names = [field.text for field in rows[0]] if header else [str(k + 1) for k in range(n_fields)]
-    columns = Columns(names, lambda name: _sampled(rows[header:], names.index(name)), by_number=True)
+    places = {name: k for k, name in reversed([*enumerate(names)])}  # the first of equal names
+    columns = Columns(names, lambda name: _sampled(rows[header:], places[name]), by_number=True)
     found = choose_columns(columns, *asked)
-    source, target, weight, time = (None if name is None else names.index(name) for name in found)
+    source, target, weight, time = (None if name is None else places[name] for name in found)
     assert source is not None
     assert target is not None
     return source, target, weight, time

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 # Blanks and comments (lines that start with #, maybe after blanks) | a node or an edge with numbers only, the
-# common case, for speed | key | value | [ | ] | anything else.
+# common case, for speed | key | value | [ | ] | anything else. In a number no two parts may match the same
+# digits: the time would grow with their square.
 _TOKEN = re.compile(
     r"(?:(?<![^\n])[^\S\n]*\#[^\n]*|\n|[^\S\n]+)+"
     r"|(node|edge)\s*\[([^][\"\#]*)\]"
     r"|([A-Za-z_][A-Za-z0-9_]*)"
-    r'|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![^\s\]])|[+-]?(?:INF|NAN)\b|"[^"]*")'
+    r'|([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![^\s\]])|[+-]?(?:INF|NAN)\b|"[^"]*")'
     r"|(\[)|(\])|(.)",
     re.ASCII,
 )

@@ -38,6 +38,7 @@ _ID_TYPE = '  <key id="id_type" for="graph" attr.name="id_type" attr.type="strin
 # Characters that XML 1.0 cannot represent; UTF-8 already excludes surrogates.
 _REFUSED = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{FFFE}\x{FFFF}]"
 _ENTITY = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)[^;\s]*;?")
+_PIECE = 1 << 17  # bytes parsed at a time
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
@@ -152,7 +153,13 @@ class _Handler:
 
     def parse(self, data: bytes) -> None:
         try:
-            self.parser.Parse(data, True)
+            # In pieces: a signal is handled between two of them. The parser reads a tag or a comment again
+            # with every piece until it has its end.
+            for start in range(0, len(data), _PIECE):
+                self.parser.Parse(data[start : start + _PIECE], False)
+                if start + _PIECE - self.parser.CurrentByteIndex > text_lines.MAX_LINE + _PIECE:
+                    raise self.error(f"a tag or comment longer than {text_lines.MAX_LINE} bytes")
+            self.parser.Parse(b"", True)
         except expat.ExpatError as error:
             raise FileFormatError(self.path, f"not well-formed XML: {error}", line=error.lineno) from None
         except (ValueError, LookupError) as error:  # an unknown encoding

@@ -111,7 +111,12 @@ def read_graph(
     }
     weights = edges.weights
     del edges
-    return graph_from_columns(table, weights, directed, drop_self_loops)
+    try:
+        return graph_from_columns(table, weights, directed, drop_self_loops)
+    except (ParameterError, FileFormatError):
+        raise
+    except InputError as error:  # weights beyond float32: the message names the edge
+        raise FileFormatError(path, str(error)) from None
 
 
 def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kernelne._memory import available_bytes
 from kernelne.errors import FileFormatError
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
@@ -56,7 +57,8 @@ def read_columns(
     weights = np.empty(lines if weighted else 0)
     pieces: list[list[Any]] = [[] for _ in layout.places]
     weight_pieces = [np.empty(0)]
-    line = 0
+    line = held = 0
+    available = available_bytes()
     for buffer, start, stop in text_lines.read_chunks(path):
         text_lines.check_utf8(path, buffer, start, stop, line)
         count, status, position, line = tokens.scan(
@@ -76,6 +78,8 @@ def read_columns(
             else:
                 pieces[k].append(_compact(ids[k, :count]))
         weight_pieces.append(weights[:count].copy() if weighted else weights[:0])
+        held += weight_pieces[-1].nbytes + sum(column[-1].nbytes for column in pieces if count)
+        text_lines.check_held(path, held, available)
     columns = [_column(chunks) for chunks in pieces]
     return columns, np.concatenate(weight_pieces) if weighted else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
@@ -11,16 +12,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._checks import available_bytes
+from kernelne._memory import MEMORY, available_bytes, gib
 from kernelne.errors import FileFormatError
 from kernelne.io.files import check_compressed, check_input, compression_by_name, refuse_other_kinds
 
 MAX_LINE = 1 << 20  # bytes
 BUFFER = 2 * MAX_LINE  # a line of the maximum length always fits
+SAMPLE = 100  # data lines used to detect the separator
+_SAMPLE_BYTES = 1 << 17  # of them, beyond the first: they are split by slow code
+_DATA_LINE = re.compile(rb"^[ \t\r]*[^ \t\r\n#%][^\n]*", re.MULTILINE)
 
 #: Memory needed at least to read a whole file, as a multiple of its size; 7 (GraphML) to 15 (METIS) were
 #: measured. A piece is the number of bytes unpacked between two checks of the size.
 _HELD, _PIECE = 6, 1 << 24
+#: Of a file read line by line only the columns are held, with what a graph needs to be built of them. What
+#: it unpacks to may be larger than the memory, but not without end.
+_HELD_COLUMNS, _UNPACKED = 3, 4
+
+
+_REMEDY = f"{MEMORY}=SIZE or {MEMORY}=unlimited in the environment sets this limit by hand"
 
 
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
@@ -31,8 +41,9 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
     compression = compression_by_name(path)
     if compression is not None:
         check_compressed(path, compression)
-    filled = 0
+    filled = total = 0
     start = None
+    available = None if compression is None else available_bytes()
     # Opened by Python: pyarrow takes no name that is not UTF-8.
     with open(path, "rb", buffering=0) as file:
         stream: Any = file if compression is None else pa.input_stream(file, compression=compression)
@@ -44,6 +55,11 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
                     raise
                 raise FileFormatError(path, f"corrupt or truncated {compression} data ({error})") from None
             filled += size
+            total += size
+            if available is not None and total > _UNPACKED * available:
+                raise _too_large(
+                    path, _UNPACKED * available, f"is more than {_UNPACKED} times the free memory"
+                )
             if size and filled < BUFFER:
                 continue
             stop = storage.rfind(b"\n", 0, filled) + 1
@@ -74,16 +90,19 @@ def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.ui
     compression = compression_by_name(path)
     if compression is not None:
         check_compressed(path, compression)
-    data = bytearray()
+    data, piece = bytearray(), memoryview(bytearray(min(_PIECE, max(size, 1) * 64)))
     with open(path, "rb") as file:
         stream: Any = file if compression is None else pa.input_stream(file, compression=compression)
         try:
             while most is None or max(size, len(data)) <= most:
-                if not (piece := stream.read(_PIECE)):
+                # Into memory of our own: `read` would leak its piece when the data are corrupt.
+                if not (got := stream.readinto(piece)):
                     break
-                data += piece
+                data += piece[:got]
             else:
-                raise _too_large(path, most, compression)
+                assert most is not None
+                told = f"needs {_HELD} times as much memory, and {gib(_HELD * most)} are free"
+                raise _too_large(path, most, f"{told}; as an edge list it would be read in pieces")
         except OSError as error:
             if compression is None:
                 raise
@@ -92,13 +111,19 @@ def read_bytes(path: str | os.PathLike[str], xml: bool = False) -> NDArray[np.ui
     return np.frombuffer(data, np.uint8)
 
 
-def _too_large(path: str | os.PathLike[str], most: int, compression: str | None) -> FileFormatError:
-    text = "the file" if compression is None else "the file, unpacked,"
-    return FileFormatError(
-        path,
-        f"{text} is larger than {most / 2**30:.2f} GiB: reading needs at least {_HELD} times as much memory, "
-        f"and {_HELD * most / 2**30:.2f} GiB are free; write it as an edge list, which is read in pieces",
-    )
+def _too_large(path: str | os.PathLike[str], most: int, why: str) -> FileFormatError:
+    unpacked = "" if compression_by_name(path) is None else ", unpacked,"
+    text = f"the file{unpacked} is larger than {gib(most)}, which {why}; {_REMEDY}"
+    return FileFormatError(path, text)
+
+
+def check_held(path: str | os.PathLike[str], held: int, available: int | None) -> None:
+    """Raise FileFormatError if the columns read so far, `held` bytes, leave no memory for their graph."""
+    if available is not None and held * _HELD_COLUMNS > available:
+        needed = gib(held * _HELD_COLUMNS)
+        raise FileFormatError(
+            path, f"needs more than {needed} of memory, and {gib(available)} are free; {_REMEDY}"
+        )
 
 
 def read_text(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
@@ -146,8 +171,26 @@ def data_lines(path: str | os.PathLike[str], first_line: int = 0) -> Iterator[tu
     line = 0
     for buffer, start, stop in read_chunks(path):
         check_utf8(path, buffer, start, stop, line)
-        for raw in bytes(buffer[start : stop - 1]).split(b"\n"):
-            line += 1
-            text = raw.strip(b" \t\r")
-            if text and text[0] not in b"#%" and line >= first_line:
-                yield line, raw.removesuffix(b"\r")
+        chunk = bytes(buffer[start:stop])
+        place = 0
+        # Found by one pattern: a file may have millions of blank lines before the first of data.
+        for found in _DATA_LINE.finditer(chunk):
+            line += chunk.count(b"\n", place, found.start())
+            place = found.start()
+            if line + 1 >= first_line:
+                yield line + 1, found[0].removesuffix(b"\r")
+        line += chunk.count(b"\n", place)
+
+
+def sample_lines(path: str | os.PathLike[str]) -> list[tuple[int, bytes]]:
+    """Return number and bytes of the first data lines, as many as are needed to tell the columns."""
+    sample: list[tuple[int, bytes]] = []
+    size = 0
+    for line, raw in data_lines(path):
+        size += len(raw)
+        if sample and size > _SAMPLE_BYTES:
+            break
+        sample.append((line, raw))
+        if len(sample) == SAMPLE:
+            break
+    return sample

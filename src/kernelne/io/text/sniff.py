@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.errors import ParameterError
+from kernelne.errors import FileFormatError, ParameterError
 from kernelne.graph.tables import like_pair, pair_of
 from kernelne.io.text import tokens
+from kernelne.io.text.lines import shown
 from kernelne.io.text.tokens import WHITESPACE
 
 # The first ones have priority: a comma next to semicolons is probably a decimal comma.
@@ -30,6 +32,7 @@ _WORDS = {
     "country", "airport", "station", "keyword", "tag", "key", "code", "no", "number", "of",
 }  # fmt: skip
 _MISSING = {"na", "nan", "null", "none", "nil", "inf", "infinity"}
+_MOST = 10_000  # fields of a line; each takes time to look at
 _MANY = 3  # lines below a header that is told by its look
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
@@ -64,16 +67,22 @@ class Field:
 
 
 def split(raw: bytes, separator: int) -> list[Field]:
-    """Split a line into fields; returns an empty list if a quote is not closed."""
+    """Split a line into fields, at most one more than _MOST; an empty list if a quote is not closed."""
     data = np.frombuffer(bytearray(raw), np.uint8)
     most = len(raw.split()) if separator == WHITESPACE else raw.count(separator) + 1
-    found = np.empty((most, 3), np.int64)
+    found = np.empty((min(most, _MOST + 1), 3), np.int64)
     count = tokens.split_line(data, 0, len(data), separator, found)
     fields = []
     for left, right, quoted in found[: max(count, 0)].tolist():
         text = raw[left:right].decode()
         fields.append(Field(text.replace('""', '"') if quoted else text, bool(quoted)))
     return fields
+
+
+def check_width(path: str | os.PathLike[str], line: int, raw: bytes, fields: Sequence[Field]) -> None:
+    """Raise FileFormatError if the first line has more fields than any table."""
+    if len(fields) > _MOST:
+        raise FileFormatError(path, f"more than {_MOST:,} fields in a line", line=line, text=shown(raw))
 
 
 def read_separator(given: str | None) -> int | None:

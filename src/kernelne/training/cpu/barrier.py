@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from kernelne._jit import uncached
 
 _ORDER = "seq_cst"
 #: How often to look before offering the core to others, and how often before sleeping in between.
@@ -65,7 +67,7 @@ def _load(typingctx: Any, array: Any, at: Any) -> Any:
     return types.int64(array, types.int64), codegen
 
 
-@njit(nogil=True, _nrt=False)
+@uncached(nogil=True, _nrt=False)
 def wait_for_all(barrier: Any, n_threads: Any) -> Any:
     """Wait until n_threads threads have called this; returns False if the work was given up, else True."""
     round_before = _load(barrier, _ROUND)
@@ -89,7 +91,7 @@ def announce(barrier: NDArray[np.int64], first: int, last: int) -> None:
     barrier[_FIRST], barrier[_NEXT], barrier[_LAST] = first, first, last
 
 
-@njit(nogil=True, _nrt=False)
+@uncached(nogil=True, _nrt=False)
 def next_block(barrier: Any, n_threads: Any) -> Any:
     """Wait until all threads are ready for a block; returns its first and last walk, equal at the end."""
     if not wait_for_all(barrier, n_threads):
@@ -97,7 +99,7 @@ def next_block(barrier: Any, n_threads: Any) -> Any:
     return _load(barrier, _FIRST), _load(barrier, _LAST)
 
 
-@njit(nogil=True, _nrt=False)
+@uncached(nogil=True, _nrt=False)
 def take(barrier: Any, count: Any) -> Any:
     """Take the next walks of the block; returns the first of them."""
     return _add(barrier, _NEXT, count)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kernelne._jit import uncached
 from kernelne.model.kernels import known_to
 from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernels' exp and log)
 
@@ -15,7 +15,7 @@ FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
 #: Decorator for parts of a cached function. They are always inlined: the rounding of fast arithmetic depends
 #: on the optimiser, and a call would use the copy of the function that the process optimised first.
-compiled = njit(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
+compiled = uncached(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
 
 
 def _link(kind: int, function: Any, otherwise: Any) -> Any:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._jit import cached, uncached
 from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.evaluate import FAST, compiled, evaluator
 from kernelne.training.cpu.scratch import BATCH, Floats
@@ -246,7 +245,7 @@ def prefetch_walk(b: Any, tables: Any, s: Any) -> None:
         prefetch_row(tables.context, s.noise[b, r])
 
 
-@njit(inline="always")  # in Numba, not in LLVM: as a function of its own it would be compiled twice
+@uncached(inline="always")  # in Numba, not in LLVM: as a function of its own it would be compiled twice
 def train_walks(
     first: Any, last: Any, graph: Any, plan: Any, noise: Any, step: Any, mixture: Any, tables: Any, slot: Any,
     s: Any, sums: Any,

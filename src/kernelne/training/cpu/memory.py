@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kernelne._checks import available_bytes
+from kernelne._memory import available_bytes, gib
 from kernelne.errors import InputError
 from kernelne.training.config import TrainingConfig
 
@@ -48,17 +49,51 @@ def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: float) -> int:
 def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
     """Peak memory of a run in bytes: its allocations, the graph and the process itself."""
     arrays = (graph.offsets, graph.neighbours, graph.weights)
+    # String ids are Python objects, and appear a second time as text when they are looked up or written.
+    ids = graph.nodes.nbytes if graph.nodes.dtype != object else 160 * graph.n_nodes
     return (
-        _new_bytes(graph, config, n_tables) + sum(a.nbytes for a in arrays if a is not None) + _PROCESS_BYTES
+        _new_bytes(graph, config, n_tables)
+        + sum(a.nbytes for a in arrays if a is not None)
+        + ids
+        + _PROCESS_BYTES
     )
 
 
 def check(graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:
     """Raise InputError if a run does not fit in memory, before anything is allocated."""
     available, needed = available_bytes(), _new_bytes(graph, config, n_tables)
-    if available is not None and needed > available:
-        raise InputError(
-            f"dim={dim}, walk_length={config.walk_length}: {graph.n_nodes:,} nodes need "
-            f"{needed / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free: "
-            f"dim={max(dim * available // needed, 1)} or less would fit"
-        )
+    if available is None or needed <= available:
+        return
+    told = {"dim": dim, "walk_length": config.walk_length, "n_threads": config.n_threads}
+    told["shared_negatives"] = config.shared_negatives
+    if config.deterministic:
+        told["deterministic"] = True
+    # The parameters any one of which would do; dim is told as it was asked for, though a table may have half.
+    fitting = []
+    for name in ("dim", "walk_length", "shared_negatives", "n_threads"):
+        most = _largest(graph, config, n_tables, name, available)
+        if most:
+            most = most * told[name] // getattr(config, name)
+            fitting.append(f"{name}={most}{' or less' if most > 1 else ''}")
+    if (
+        config.deterministic
+        and _new_bytes(graph, replace(config, deterministic=False), n_tables) <= available
+    ):
+        fitting.append("deterministic=False")
+    remedy = (
+        f"{', or '.join(fitting)} would fit" if fitting else "none of them alone can be made small enough"
+    )
+    raise InputError(
+        f"{', '.join(f'{name}={value}' for name, value in told.items())}: {graph.n_nodes:,} nodes need "
+        f"{gib(needed)} and {gib(available)} are free: {remedy}"
+    )
+
+
+def _largest(graph: Graph, config: TrainingConfig, n_tables: float, name: str, available: int) -> int:
+    """Return the largest value of a parameter with which a run fits, 0 if none does."""
+    low, high = 0, getattr(config, name)
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _new_bytes(graph, replace(config, **{name: middle}), n_tables) <= available
+        low, high = (middle, high) if fits else (low, middle)
+    return low

@@ -1,0 +1,92 @@
+"""The memory that this process may use: of the machine, of its control group, of its address space."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+
+from kernelne.errors import ParameterError
+
+#: The environment variable that sets the memory by hand.
+MEMORY = "KERNELNE_MEMORY"
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_GROUPS = "/sys/fs/cgroup"
+
+
+def available_bytes() -> int | None:
+    """Memory available without swapping, in bytes; None if the system does not report it.
+
+    The least of what the machine has left, of what its control groups (a container) allow and of what is left
+    of the address space (ulimit -v). KERNELNE_MEMORY sets it by hand: 8GiB, 500MB, or unlimited.
+    """
+    if given := os.environ.get(MEMORY):
+        return _parse(given)
+    found = [_of_machine(), *_of_groups(), _of_address_space()]
+    return min((max(size, 0) for size in found if size is not None), default=None)
+
+
+def _parse(given: str) -> int | None:
+    if given.strip().lower() in ("unlimited", "none"):
+        return None
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([kmgt]?)i?b?", given.strip().lower())
+    if found is None:
+        raise ParameterError(MEMORY, given, "must be a size such as 8GiB or 500MB, or unlimited")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _of_machine() -> int | None:
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _of_groups() -> list[int]:
+    """What each control group of this process leaves, with those that contain it (versions 1 and 2)."""
+    left = []
+    for line in _read("/proc/self/cgroup").splitlines():
+        _, kinds, group = line.split(":", 2)
+        if kinds == "":
+            root, most, used, cached = _GROUPS, "memory.max", "memory.current", "inactive_file "
+        elif "memory" in kinds.split(","):
+            root, most, used = f"{_GROUPS}/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cached = "total_inactive_file "
+        else:
+            continue
+        # In a container the path is that of the host, and the folder of the group is the root.
+        path = PurePosixPath(root + group)
+        for folder in {*[p for p in (path, *path.parents) if p.is_relative_to(root)], PurePosixPath(root)}:
+            limit, now = _read(f"{folder}/{most}").strip(), _read(f"{folder}/{used}").strip()
+            if not limit.isdecimal() or not now.isdecimal() or int(limit) >= 2**62:
+                continue
+            # Cached files count as used, but are given up when memory is needed.
+            stat = _read(f"{folder}/memory.stat").splitlines()
+            kept = next((int(row.split()[1]) for row in stat if row.startswith(cached)), 0)
+            left.append(int(limit) - int(now) + kept)
+    return left
+
+
+def _of_address_space() -> int | None:
+    """What the limit on the address space leaves."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    mapped = _read("/proc/self/statm").split()
+    if limit == resource.RLIM_INFINITY or not mapped:
+        return None
+    return limit - int(mapped[0]) * resource.getpagesize()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def gib(size: float) -> str:
+    """Return a number of bytes in GiB, for messages."""
+    return f"{size / 2**30:.2f} GiB"

@@ -1,0 +1,94 @@
+# ruff: noqa: PT012  (what is raised is raised anywhere in the block)
+"""Signals: the first leaves files whole and says one line, the second ends at once, none is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import weakref
+
+import pytest
+
+from kernelne.cli import signals
+
+if os.name != "posix":
+    pytest.skip("signals of POSIX", allow_module_level=True)
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_the_first_signal_raises_and_the_next_is_not_caught(number):
+    before = signal.getsignal(number)
+    with pytest.raises((KeyboardInterrupt, signals.Stopped)), signals.handled():
+        assert signals.stop_requested() is None
+        try:
+            signal.raise_signal(number)
+            time.sleep(1)
+        finally:
+            assert signals.stop_requested() == number
+            assert all(signal.getsignal(other) == signal.SIG_DFL for other in ENDING)
+    assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_that_lands_in_a_callback_is_not_lost(number):
+    """Python only reports an exception in the callback of a weak reference, and goes on."""
+
+    class Thing:
+        pass
+
+    thing = Thing()
+    kept = weakref.ref(thing, lambda _: signal.raise_signal(number))
+    with pytest.raises((KeyboardInterrupt, signals.Stopped)), signals.handled():
+        del thing
+        for _ in range(100):
+            time.sleep(0.05)
+        pytest.fail("lost")
+    assert kept() is None
+
+
+def test_blocks_look_at_the_flag_where_they_ask_to():
+    seen = []
+    with pytest.raises(signals.Stopped) as caught, signals.handled(), signals.deferred():
+        for block in range(5):
+            if block == 2:
+                signal.raise_signal(signal.SIGTERM)
+            seen.append((block, signals.stop_requested()))
+    assert seen == [(0, None), (1, None), *[(block, signal.SIGTERM) for block in (2, 3, 4)]]
+    assert caught.value.code == 143
+
+
+def _start(folder, *args):
+    command = [sys.executable, "-m", "kernelne", *args]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_one_line_whenever_it_comes(folder, number):
+    """At any moment: while modules are imported, while the file is read, while a model is trained."""
+    for wait in (0.15, 0.5, 1.2):
+        process = _start(folder, "embed", "ring.edges", "-o", "out.npz", "--walks-per-node", "1000000")
+        time.sleep(wait)
+        process.send_signal(number)
+        told = process.communicate(timeout=60)[1]
+        assert process.returncode in (128 + number, -number)
+        assert "Traceback" not in told
+        assert (
+            len([line for line in told.splitlines() if not line.startswith(("Graph", "prep", "chosen"))]) <= 1
+        )
+        assert sorted(p.name for p in folder.iterdir()) == ["ring.edges"]
+
+
+def test_ctrl_c_during_imports_is_one_line(tmp_path):
+    code = "import signal, sys, threading\n"
+    code += "class Interrupt:\n"
+    code += "    def find_spec(self, name, path=None, target=None):\n"
+    code += "        if name == 'typer': signal.raise_signal(signal.SIGINT)\n"
+    code += "sys.meta_path.insert(0, Interrupt())\n"
+    code += "from kernelne.__main__ import main\nmain(['--help'])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (130, "")
+    assert result.stderr == "interrupted: nothing was written\n"
