@@ -13,7 +13,9 @@ from kernelne.cli.options import (
     LABELS,
     READING,
     EmbeddingArgument,
+    KeepLayoutOption,
     LabelsOption,
+    LayoutOption,
     OverwriteOption,
     QuietOption,
     SeedOption,
@@ -46,19 +48,12 @@ def plot(
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
-    layout: Annotated[
-        str,
-        typer.Option(
-            "--layout",
-            help=r"Layout: pca, tsne, umap (needs kernelne\[explore]) or auto: tsne up to 10,000 nodes, pca "
-            "beyond; vectors of two columns are shown as they are.",
-            autocompletion=completion.one_of(*completion.LAYOUTS),
-        ),
-    ] = "auto",
+    layout: LayoutOption = "auto",
     title: Annotated[
         str | None, typer.Option("--title", help="Title above the map.", show_default="the number of nodes")
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
+    keep_layout: KeepLayoutOption = True,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
     quiet: QuietOption = False,
@@ -85,6 +80,7 @@ def plot(
         plot_map(
             loaded, output, known, graph=network, layout=layout, title=title, dark=dark,
             random_state=random_state, overwrite=overwrite, progress=not quiet,
+            beside=embedding if keep_layout else None,
         )  # fmt: skip
     if not quiet:
         print(output)

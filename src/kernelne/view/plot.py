@@ -20,7 +20,8 @@ from kernelne.io.files import PathLike, atomic_output, check_output
 from kernelne.io.labels import Labels, as_labels
 from kernelne.progress import Progress
 from kernelne.view.figures import new_figure
-from kernelne.view.layout import check_layout, layout_nodes
+from kernelne.view.kept import kept_layout
+from kernelne.view.layout import check_layout
 
 #: File types, and the metadata that keep the date out of the file, so that equal maps are equal files.
 FORMATS: Mapping[str, dict[str, None]] = {
@@ -69,6 +70,7 @@ def plot_map(
     layout: str | NDArray[np.float32] = "auto",
     title: str | None = None,
     dark: bool = False,
+    beside: PathLike | None = None,
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
@@ -81,10 +83,11 @@ def plot_map(
         "other". Labels of nodes that are not in the embedding are ignored.
     graph: any graph that `fit` accepts; its edges are drawn as thin lines, a random sample of 20,000 if there
         are more. Edges of nodes that are not in the embedding are ignored.
-    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or the
-        coordinates (n, 2) of a layout computed before.
+    layout, random_state: as in `layout_nodes`: "auto", "map", "pca", "tsne" or "umap", and its seed; or
+        the coordinates (n, 2) of a layout computed before.
     title: shown above the map; None: the number of nodes; "": no title.
     dark: whether to draw on a dark background.
+    beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
     """
     kind = check_map(path, overwrite)
     if not isinstance(embedding, Embedding):
@@ -107,7 +110,7 @@ def plot_map(
     segments = None if graph is None else _edges(graph, embedding, seed)
     places = layout
     if isinstance(places, str):
-        places = layout_nodes(embedding.vectors, places, seed, progress=progress)
+        places = kept_layout(embedding.vectors, places, seed, beside=beside, progress=progress)
     figure = new_figure(_HEIGHT + (0.0 if classes is None else classes.width), _HEIGHT)
     figure.set_facecolor(theme.paper)
     axes: Any = figure.add_subplot()

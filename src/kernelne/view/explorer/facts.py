@@ -16,16 +16,18 @@ from kernelne.errors import InputError
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.communities import louvain
 from kernelne.graph.ops import as_undirected
+from kernelne.io.files import PathLike
 from kernelne.io.labels import as_labels
 from kernelne.progress import Progress, reporting
-from kernelne.view.layout import check_layout, chosen_method, layout_nodes
+from kernelne.view.kept import kept_layout
+from kernelne.view.layout import check_layout, chosen_method
 
 #: Default number of nearest neighbours of a node, and the most nodes for which they are searched by default.
 NEAREST, NEAREST_UP_TO = 10, 100_000
 #: Most edges listed for a node: a page must not hold all edges of a hub.
 MOST_LINKS = 50
 _BLOCK = 2**12  # nodes searched between two progress reports
-_LAYOUT_NAMES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
+_LAYOUT_NAMES = {"map": "map by neighbours", "pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Shown:
         title: str | None,
         random_state: int,
         progress: Progress,
+        beside: PathLike | None = None,
     ) -> Shown:
         """Compute the data from the arguments of `write_explorer`, which are checked first."""
         nodes = Nodes(embedding, graph)
@@ -140,7 +143,7 @@ class Shown:
             method = chosen_method(n, dim, layout)
             if method in _LAYOUT_NAMES:
                 facts.append(_LAYOUT_NAMES[method])
-            given = layout_nodes(nodes.vectors, layout, seed, progress=progress)
+            given = kept_layout(nodes.vectors, layout, seed, beside=beside, progress=progress)
         k = min(n_nearest, n - 1)
         near = nearest_rows(nodes.vectors, k, progress) if k else None
         return cls(title or "Node embedding", facts, nodes.ids, _in_square(given), colourings, near, links)

@@ -37,6 +37,7 @@ def write_explorer(
     layout: Any = "auto",
     n_nearest: int | None = None,
     title: str | None = None,
+    beside: PathLike | None = None,
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
@@ -52,16 +53,17 @@ def write_explorer(
         value per node (n,) in the order of the vectors.
     graph: any graph that `fit` accepts, with the nodes of the embedding. Adds edges, communities and degrees;
         directions are ignored.
-    layout: "auto", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or coordinates (n, 2).
+    layout: "auto", "map", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or coordinates (n, 2).
     n_nearest: number of nearest neighbours by cosine per node; None: 10 up to 100,000 nodes, 0 beyond.
     title: title of the page.
+    beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
     random_state: seed of the layout and of the communities.
     progress: None for a bar if standard error is a terminal, True, False, or a function (done, total, nan).
     """
     check_output(path, overwrite)
     shown = Shown.gather(
         embedding, graph, labels, layout=layout, n_nearest=n_nearest, title=title, random_state=random_state,
-        progress=progress,
+        progress=progress, beside=beside,
     )  # fmt: skip
     write_page(path, shown, overwrite)
 
