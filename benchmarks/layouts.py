@@ -4,8 +4,8 @@
     python benchmarks/layouts.py --graphs blocks:1000000 --methods map --output results/layouts_million.json
 
 The vectors are those of MKernelNE(); of blocks:N, the graph of blocks.py, with 20 walks per node. All methods
-run in turn in one process per graph and seed, on the same threads, after each has laid out 500 rows, which
-compiles it. Trustworthiness is that of the fifteen nearest on the map, purity the share of them with the same
+run in turn, each in a process of its own, on the same threads, after it has laid out 500 rows, which compiles
+it. Trustworthiness is that of the fifteen nearest on the map, purity the share of them with the same
 label; both for 2,000 nodes at random, compared with all others. Needs kernelne[explore] and openTSNE.
 """
 
@@ -70,21 +70,18 @@ def layouts(threads: int, seed: int) -> dict[str, Callable[[NDArray[Any]], NDArr
     return {"map": ours, "umap": umap, "opentsne": opentsne, "sklearn": sklearn}
 
 
-def measure(path: str, methods: list[str], seed: int, threads: int) -> dict[str, Any]:
-    """Child: lay out one table by each method."""
+def measure(path: str, method: str, seed: int, threads: int) -> dict[str, Any]:
+    """Child: lay out one table."""
     warnings.simplefilter("ignore")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     with np.load(path) as file:
         vectors, labels = file["vectors"], file["labels"]
-    result: dict[str, Any] = {"nodes": len(vectors), "methods": {}}
-    for method in methods:
-        lay_out = layouts(threads, seed)[method]
-        lay_out(vectors[:500])
-        with timed() as facts:
-            places = lay_out(vectors)
-        result["methods"][method] = facts | scores(vectors, places.astype(np.float32), labels)
-    return result
+    lay_out = layouts(threads, seed)[method]
+    lay_out(vectors[:500])
+    with timed() as facts:
+        places = lay_out(vectors)
+    return facts | {"nodes": len(vectors)} | scores(vectors, places.astype(np.float32), labels)
 
 
 def scores(vectors: NDArray[Any], places: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
@@ -123,30 +120,26 @@ def main() -> None:
     args = args.parse_args()
     bench = Bench(__file__)
     folder = args.vectors or bench.folder
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     rows = []
     for graph in args.graphs.split(","):
         path = folder / f"{graph.replace(':', '_')}.npz"
         if not path.exists():
             bench.run("make", args.threads, graph=graph, path=str(path))
-        methods = args.methods.split(",")
-        found[graph] = [
-            bench.run("measure", args.threads, path=str(path), methods=methods, seed=seed)
-            for seed in range(args.repeats)
-        ]
-        good = [run for run in found[graph] if "error" not in run]
-        for method in methods if good else []:
-            of = {key: [run["methods"][method][key] for run in good] for key in good[0]["methods"][method]}
-            rows.append(
-                [graph, f"{good[0]['nodes']:,}", method]
-                + [spread(of[key], 1) for key in ("seconds", "cpu_seconds")]
-                + [spread(of[key], 3) for key in ("trustworthiness", "purity")]
-            )
+        for method in args.methods.split(","):
+            runs = [
+                bench.run("measure", args.threads, path=str(path), method=method, seed=seed)
+                for seed in range(args.repeats)
+            ]
+            found.setdefault(graph, {})[method] = runs
+            good = [run for run in runs if "error" not in run]
+            if good:
+                shown = {"seconds": 1, "cpu_seconds": 1, "trustworthiness": 3, "purity": 3}
+                cells = [spread([run[key] for run in good], digits) for key, digits in shown.items()]
+                rows.append([graph, f"{good[0]['nodes']:,}", method, *cells])
     head = ["graph", "nodes", "layout", "seconds", "CPU seconds", "trustworthiness", "purity"]
     print(table(head, rows))
-    print(
-        disturbed(one for runs in found.values() for run in runs for one in run.get("methods", {}).values())
-    )
+    print(disturbed(run for methods in found.values() for runs in methods.values() for run in runs))
     save(args, {"results": found})
 
 

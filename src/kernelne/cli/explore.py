@@ -54,7 +54,7 @@ def explore(
             "--n-nearest",
             min=0,
             help="Number of nearest nodes listed for each node.",
-            show_default="10 up to 100,000 nodes, 0 beyond",
+            show_default="10 up to 100,000 nodes, 5 beyond",
         ),
     ] = None,
     open_page: Annotated[

@@ -48,6 +48,14 @@ def plot(
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
+    highlight: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--highlight",
+            metavar="CLASS",
+            help="Class of the labels to colour; all others are grey. Can be repeated.",
+        ),
+    ] = None,
     layout: LayoutOption = "auto",
     title: Annotated[
         str | None, typer.Option("--title", help="Title above the map.", show_default="the number of nodes")
@@ -65,6 +73,8 @@ def plot(
     from kernelne.view.plot import FORMATS, check_map, plot_map
 
     check_layout(layout)
+    if highlight and labels is None:
+        raise ParameterError("--highlight", highlight[0], "needs --labels, whose classes it names")
     check_files(output, embedding, labels, graph, given["nodes"])
     if output.suffix.lower() not in FORMATS:
         raise ParameterError("--output", str(output), f"must end in {', '.join(FORMATS)}")
@@ -78,8 +88,8 @@ def plot(
         say(f"Drawing {len(loaded):,} nodes × {loaded.dim} …")
     with working():
         plot_map(
-            loaded, output, known, graph=network, layout=layout, title=title, dark=dark,
-            random_state=random_state, overwrite=overwrite, progress=not quiet,
+            loaded, output, known, graph=network, highlight=highlight or [], layout=layout, title=title,
+            dark=dark, random_state=random_state, overwrite=overwrite, progress=not quiet,
             beside=embedding if keep_layout else None,
         )  # fmt: skip
     if not quiet:
