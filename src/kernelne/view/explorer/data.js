@@ -5,6 +5,7 @@ const ARRAYS = {
 };
 
 function unpack({ type, data }) {
+  if (Uint8Array.fromBase64) return new ARRAYS[type](Uint8Array.fromBase64(data).buffer);
   const text = atob(data);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
