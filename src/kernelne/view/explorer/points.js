@@ -9,6 +9,8 @@ const FADE = 0.8;
 const BEYOND = 1.5; // width and height of the image relative to the stage: as for #points in style.css
 const LATE = 30; // milliseconds between two frames
 const LATE_FRAMES = 3;
+const VERY_LATE = 300; // milliseconds after which one frame is enough to know
+const MANY = 200000; // nodes from which frames at rest are watched, too
 const REST = 150;
 
 const VERTEX = `
@@ -76,7 +78,7 @@ class Points {
     if (!moving || !this.slow || !this.covers(view)) {
       this.paint(view, look);
       this.kept = { x: view.x, y: view.y, scale: view.scale };
-      if (moving && !this.slow) this.watch(now);
+      if ((moving || this.places.length / 2 >= MANY) && !this.slow) this.watch(now);
     }
     if (moving) this.timer = setTimeout(this.onRest, REST);
     const [dx, dy, zoom] = this.shift(view);
@@ -86,7 +88,8 @@ class Points {
   // The time of drawing can only be measured by when the next frame comes.
   watch(now) {
     requestAnimationFrame((next) => {
-      if (!this.slow) this.late = next - now > LATE ? this.late + 1 : 0;
+      const late = next - now > VERY_LATE ? LATE_FRAMES : 1;
+      if (!this.slow) this.late = next - now > LATE ? this.late + late : 0;
     });
   }
 
