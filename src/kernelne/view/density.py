@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Pixels of a side of the picture of all points, and cells of a side in which densities are compared.
+#: Most pixels of a side of the picture of all points, and cells of a side in which densities are compared.
 _PIXELS, _CELLS = 1000, 48
 #: A point colours its pixel and, more faintly, those around it, so that one by itself can be seen.
 _POINT = np.array([0.35, 1.0, 0.35])
@@ -23,8 +23,16 @@ def square_around(places: NDArray[np.float32]) -> tuple[float, float, float, flo
     return x - half, x + half, y - half, y + half
 
 
+def pixels_for(n: int) -> int:
+    """Return the pixels of a side for n points: larger pixels for fewer points, so that one can be seen."""
+    return int(np.clip(3 * np.sqrt(n), _PIXELS // 2, _PIXELS))
+
+
 def shade(
-    places: NDArray[np.float32], colours: NDArray[np.float64], square: tuple[float, float, float, float]
+    places: NDArray[np.float32],
+    colours: NDArray[np.float64],
+    square: tuple[float, float, float, float],
+    pixels: int = _PIXELS,
 ) -> NDArray[np.float32]:
     """Return a picture (pixels, pixels, 4) of red, green, blue and opacity, lowest row first.
 
@@ -32,10 +40,10 @@ def shade(
     more points it has the more opaque it is, by the logarithm of their number: a few are seen, and a million
     are no blot.
     """
-    at = _cells_of(places, square, _PIXELS)
-    size = _PIXELS * _PIXELS
+    at = _cells_of(places, square, pixels)
+    size = pixels * pixels
     counts = _blurred(np.bincount(at, minlength=size))
-    picture = np.zeros((_PIXELS, _PIXELS, 4), np.float32)
+    picture = np.zeros((pixels, pixels, 4), np.float32)
     there = counts > 0
     for channel in range(3):
         if colours.ndim == 1:

@@ -19,7 +19,7 @@ from kernelne.graph.ops import as_undirected, edges_of
 from kernelne.io.files import PathLike, atomic_output, check_output
 from kernelne.io.labels import Labels, as_labels
 from kernelne.progress import Progress
-from kernelne.view.density import densest, shade, square_around
+from kernelne.view.density import densest, pixels_for, shade, square_around
 from kernelne.view.figures import new_figure
 from kernelne.view.kept import kept_layout
 from kernelne.view.layout import check_layout
@@ -242,7 +242,7 @@ def _draw_shades(axes: Any, places: NDArray[np.float32], theme: _Theme, classes:
     """Draw the density of the nodes, of those without a label below the others."""
     from matplotlib.colors import to_rgb
 
-    square = square_around(places)
+    square, pixels = square_around(places), pixels_for(len(places))
     mine = np.ones(len(places), bool) if classes is None else classes.first >= 0
     looks = [{"color": COLOURS[0]}] if classes is None else classes.looks
     first = np.zeros(len(places), np.int64) if classes is None else classes.first
@@ -251,7 +251,7 @@ def _draw_shades(axes: Any, places: NDArray[np.float32], theme: _Theme, classes:
     for some, colours in layers:
         if some.any():
             axes.imshow(
-                shade(places[some], colours, square), extent=square, origin="lower", zorder=2,
+                shade(places[some], colours, square, pixels), extent=square, origin="lower", zorder=2,
                 interpolation="nearest", aspect="auto",
             )  # fmt: skip
 
