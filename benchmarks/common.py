@@ -30,6 +30,9 @@ PACKAGES = (
     "pecanpy",
     "ensmallen",
     "embiggen",
+    "scikit-learn",
+    "umap-learn",
+    "openTSNE",
 )
 _THREADS = ("NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -64,7 +64,7 @@ def test_the_names_are_those_of_the_library():
         ("kernelne classify v.npz di", ["digits"]),
         ("kernelne links karate --operator l", ["l2", "l1"]),
         ("kernelne links karate --non-edges d", ["degree"]),
-        ("kernelne explore v.npz --layout ", ["auto", "pca", "tsne", "umap"]),
+        ("kernelne explore v.npz --layout ", ["auto", "map", "pca", "tsne", "umap"]),
         ("kernelne plot v.npz --graph lf", ["lfr"]),
         ("kernelne similar v.npz 1 --metric e", ["euclidean"]),
         ("kernelne compare karate --methods prone,mn", ["prone,mnmf"]),

@@ -40,7 +40,7 @@ def test_page_beside_nothing_is_opened_here(kernelne, town, tmp_path, opened):
 def test_auto_and_options(kernelne, town, tmp_path, opened):
     result = kernelne("explore", town / "town.npz", "-o", "page.html", "--n-nearest", "0", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "60 nodes by t-SNE" in result.stderr
+    assert "60 nodes by neighbours" in result.stderr
     text = (tmp_path / "page.html").read_text("utf-8")
     assert '"nearest":' not in text
     Embedding([[0.0, 1.0], [2.0, 3.0]], ["a", "b"]).save(tmp_path / "flat.npz")

@@ -34,6 +34,8 @@ BAD = {
     "-o out.png --labels none.labels": ["none.labels", "no such file"],
     "-o out.png --graph none.edges": ["none.edges", "no such file"],
     "-o out.png --graph karate": ["graph: none of its nodes are in the embedding"],
+    "-o out.png --highlight red": ["--highlight='red'", "needs --labels"],
+    "-o out.png --labels town.labels --highlight mauve": ["there is no class 'mauve'"],
     "-o town.npz --overwrite": ["--output", "is the input"],
 }
 
@@ -51,3 +53,17 @@ def test_labels_of_other_nodes(kernelne, town, tmp_path):
     result = kernelne("plot", "town.npz", "-o", picture, "--labels", labels, "--quiet", cwd=town)
     assert (result.returncode, picture.exists()) == (0, True)
     assert "1 of 3 labelled nodes are not in the embedding" in result.stderr
+
+
+def test_one_layout_for_plot_and_explore(kernelne, town, tmp_path):
+    """The page shows the places that the plot has kept; without keeping, no file is left."""
+    vectors = tmp_path / "mine.npz"
+    vectors.write_bytes((town / "town.npz").read_bytes())
+    assert kernelne("plot", vectors, "-o", "a.png", "--no-keep-layout", cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "mine.npz"]
+    assert kernelne("plot", vectors, "-o", "b.png", cwd=tmp_path).returncode == 0
+    kept = tmp_path / "mine.npz.map.layout"
+    written = kept.stat()
+    result = kernelne("explore", vectors, "--no-open", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert (kept.stat().st_mtime_ns, kept.stat().st_ino) == (written.st_mtime_ns, written.st_ino)

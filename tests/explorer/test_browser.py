@@ -95,7 +95,8 @@ def colour_at(page, node):
         """i => {
           const { points, view } = explorer;
           const [x, y] = explorer.overlay.place(i);
-          explorer.points.paint(view, { radius: 6, ground: explorer.ground, anyLit: explorer.anyLit });
+          const { ground, anyLit } = explorer;
+          explorer.points.paint(view, { radius: 6, ground, anyLit, opacity: 0.94 });
           const copy = document.createElement("canvas").getContext("2d");
           const at = [x + view.width / 4, y + view.height / 4].map(value => Math.round(value * view.ratio));
           copy.drawImage(points.canvas, at[0], at[1], 1, 1, 0, 0, 1, 1);

@@ -24,9 +24,10 @@ from kernelne import (
 )
 from kernelne.graph.communities import louvain, modularity
 from kernelne.view.explorer import facts
+from kernelne.view.explorer import page as page_module
 
 HOSTILE = ["</script><script>x()</script>", "<!--", "{{script}}", "\u2028", "a,\"b\"\n'c'", "ü \U0001f600"]
-_TYPES = {"f4": "<f4", "i4": "<i4", "u2": "<u2", "u4": "<u4"}
+_TYPES = {"f4": "<f4", "i2": "<i2", "i4": "<i4", "u1": "u1", "u2": "<u2", "u4": "<u4"}
 
 
 class _Reader(HTMLParser):
@@ -237,6 +238,30 @@ def test_direction_is_ignored_and_hubs_are_cut(tmp_path):
     assert unpack(degree["values"])[0] == n - 1
     assert degree["classes"] == ["0", "1", "2–3", "4–7", "8–15", "16–31", "32–63", "64–127"]
     assert unpack(degree["codes"])[:2].tolist() == [7, 1]
+
+
+def test_many_nodes_have_neighbours_too(monkeypatch, tmp_path):
+    """Beyond the limit, lowered here, they are found by cells and written in fewer steps."""
+    monkeypatch.setattr(facts, "EXACT_UP_TO", 1000)
+    monkeypatch.setattr(page_module, "EXACT_UP_TO", 1000)
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(12, 6))[rng.integers(0, 12, 1500)] + 0.3 * rng.normal(size=(1500, 6))) * 7
+    vectors[5] = 0
+    path = tmp_path / "page.html"
+    write_explorer(vectors, path, layout="pca")
+    near = content(path)["nearest"]
+    assert near["k"] == facts.NEAREST_OF_MANY
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = (vectors / np.where(lengths > 0, lengths, 1)) @ (vectors / np.where(lengths > 0, lengths, 1)).T
+    np.fill_diagonal(cosines, -2)
+    rows = unpack(near["rows"]).reshape(1500, -1)
+    assert (rows != np.arange(1500)[:, None]).all()
+    exact = np.sort(cosines, axis=1)[:, : -near["k"] - 1 : -1]
+    found = np.take_along_axis(cosines, rows.astype(np.int64), 1)
+    others = np.arange(1500) != 5
+    assert (found[others] > exact[others] - 1e-3).mean() > 0.95
+    told = unpack(near["similarities"]).reshape(1500, -1) / near["steps"] * 2 - 1
+    np.testing.assert_allclose(told[others], found[others], atol=1 / 255 + 1e-3)
 
 
 def test_nearest_rows_by_blocks(monkeypatch):

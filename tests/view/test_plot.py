@@ -145,7 +145,11 @@ def test_many_classes(tmp_path, drawn):
         for part in drawn[0].axes[0].collections
     }
     assert len(looks) == 40
-    assert len(drawn[0].axes[0].texts) == 0
+    drawn[0].draw_without_rendering()
+    boxes = [text.get_window_extent() for text in drawn[0].axes[0].texts]
+    assert 0 < len(boxes) < 40
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.shrunk(0.8, 0.8).overlaps(other.shrunk(0.8, 0.8))
     figure = drawn[0]
     figure.canvas.draw()
     assert figure.axes[0].get_legend().get_window_extent().x1 <= figure.bbox.x1
@@ -258,3 +262,49 @@ def test_labels_of_a_series_go_by_id(drawn, tmp_path):
     embedding = Embedding([[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]], order)
     plot_map(embedding, tmp_path / "map.png", pandas.Series(["a", "b", "c"]))
     assert [places.tolist() for places in points(drawn[0]).values()] == [[[i, i]] for i in range(3)]
+
+
+def test_highlighted_classes_are_coloured_and_all_others_grey(groups, tmp_path, drawn):
+    embedding, labels = groups
+    plot_map(embedding, tmp_path / "a.png", labels, highlight=["bee"])
+    assert legend(drawn[0]) == ["other nodes", "bee"]
+    shown = points(drawn[0])
+    np.testing.assert_allclose(shown.pop(plot.COLOURS[0]), embedding.vectors[100:200], rtol=1e-6)
+    assert [*map(len, shown.values())] == [200]
+    assert [text.get_text() for text in drawn[0].axes[0].texts] == ["bee"]
+    with pytest.raises(InputError, match="there is no class 'dog'; the classes are 'ant', 'bee', 'cat'"):
+        plot_map(embedding, tmp_path / "b.png", labels, highlight=["dog"])
+    with pytest.raises(InputError, match=r"highlight: .*give labels"):
+        plot_map(embedding, tmp_path / "b.png", highlight=["bee"])
+    assert not (tmp_path / "b.png").exists()
+
+
+def test_many_nodes_are_drawn_by_density(monkeypatch, groups, tmp_path, drawn):
+    monkeypatch.setattr(plot, "_MOST_POINTS", 200)
+    embedding, labels = groups
+    plot_map(embedding, tmp_path / "a.png", labels, highlight=["ant", "bee"])
+    plot_map(embedding, tmp_path / "b.svg")
+    assert not points(drawn[0])
+    assert not points(drawn[1])
+    assert legend(drawn[0]) == ["other nodes", "ant", "bee"]
+    grey, coloured = drawn[0].axes[0].images
+    for image, rows, colours in ((grey, [200, 300], ["#c0c5cc"]), (coloured, [0, 200], plot.COLOURS[:2])):
+        left, right, low, high = image.get_extent()
+        pixels = image.get_array()
+        there = embedding.vectors[slice(*rows)]
+        at = ((there - [left, low]) / [right - left, high - low] * pixels.shape[0]).astype(int)
+        assert (pixels[at[:, 1], at[:, 0], 3] > 0.25).all()
+        seen = np.round(pixels[at[:, 1], at[:, 0], :3] * 255).astype(int)
+        wanted = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in colours]
+        np.testing.assert_allclose(seen, np.repeat(wanted, 100, axis=0), atol=1)
+
+
+def test_names_are_where_their_class_is_dense(tmp_path, drawn):
+    """The median of a class in two parts is between them, where it has no nodes at all."""
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(-20, 1, (120, 2)), rng.normal(20, 0.3, (130, 2)), rng.normal([20, -20], 1, (100, 2))]
+    embedding = Embedding(np.vstack(parts), np.arange(350))
+    plot_map(embedding, tmp_path / "a.png", Labels.from_values(np.arange(350), ["a"] * 250 + ["b"] * 100))
+    named = {text.get_text(): text.xy for text in drawn[0].axes[0].texts}
+    np.testing.assert_allclose(named["a"], [20, 20], atol=1)
+    np.testing.assert_allclose(named["b"], [20, -20], atol=2)

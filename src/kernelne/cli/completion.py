@@ -21,7 +21,7 @@ METHODS = (
     "deepwalk", "node2vec", "line", "hope", "netmf", "verse", "prone", "gemsec", "mnmf",
 )  # fmt: skip
 KERNELS = ("gaussian", "schoenberg", "inverse_multiquadric")
-LAYOUTS = ("auto", "pca", "tsne", "umap")
+LAYOUTS = ("auto", "map", "pca", "tsne", "umap")
 METRICS = ("cosine", "euclidean")
 VECTORS = ("center", "sum", "concat", "smooth", "joint")
 OPERATORS = ("l2", "l1", "hadamard", "average")

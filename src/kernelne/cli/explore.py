@@ -15,7 +15,9 @@ from kernelne.cli.options import (
     LABELS,
     READING,
     EmbeddingArgument,
+    KeepLayoutOption,
     LabelsOption,
+    LayoutOption,
     OverwriteOption,
     QuietOption,
     SeedOption,
@@ -45,22 +47,14 @@ def explore(
             "--output", "-o", metavar="OUT", help="Page to write: .html.", show_default="EMBEDDING with .html"
         ),
     ] = None,
-    layout: Annotated[
-        str,
-        typer.Option(
-            "--layout",
-            help=r"Layout: pca, tsne, umap (needs kernelne\[explore]) or auto: tsne up to 10,000 nodes, pca "
-            "beyond; vectors of two columns are shown as they are.",
-            autocompletion=completion.one_of(*completion.LAYOUTS),
-        ),
-    ] = "auto",
+    layout: LayoutOption = "auto",
     n_nearest: Annotated[
         int | None,
         typer.Option(
             "--n-nearest",
             min=0,
             help="Number of nearest nodes listed for each node.",
-            show_default="10 up to 100,000 nodes, 0 beyond",
+            show_default="10 up to 100,000 nodes, 5 beyond",
         ),
     ] = None,
     open_page: Annotated[
@@ -69,6 +63,7 @@ def explore(
             "--open/--no-open", help="Open the page in a browser.", show_default="open in a terminal"
         ),
     ] = None,
+    keep_layout: KeepLayoutOption = True,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
     skip_unknown: SkipOption = False,
@@ -96,13 +91,14 @@ def explore(
     if labels is not None:
         _, known = matched_labels(labels, given, "among", loaded.nodes, skip_unknown)
     if not quiet:
-        by = {"tsne": " by t-SNE", "umap": " by UMAP", "pca": " by PCA"}
+        by = {"map": " by neighbours", "tsne": " by t-SNE", "umap": " by UMAP", "pca": " by PCA"}
         method = chosen_method(len(loaded), loaded.dim, layout)
         say(f"Laying out {len(loaded):,} nodes{by.get(method, '')} …")
     with working():
         shown = Shown.gather(
             loaded, network, known, layout=layout, n_nearest=n_nearest, title=embedding.name,
             random_state=random_state, progress=not quiet,
+            beside=embedding if keep_layout else None,
         )  # fmt: skip
     write_page(target, shown, overwrite)
     print(target)

@@ -13,7 +13,9 @@ from kernelne.cli.options import (
     LABELS,
     READING,
     EmbeddingArgument,
+    KeepLayoutOption,
     LabelsOption,
+    LayoutOption,
     OverwriteOption,
     QuietOption,
     SeedOption,
@@ -46,19 +48,20 @@ def plot(
             autocompletion=completion.graph_or_labels,
         ),
     ] = None,
-    layout: Annotated[
-        str,
+    highlight: Annotated[
+        list[str] | None,
         typer.Option(
-            "--layout",
-            help=r"Layout: pca, tsne, umap (needs kernelne\[explore]) or auto: tsne up to 10,000 nodes, pca "
-            "beyond; vectors of two columns are shown as they are.",
-            autocompletion=completion.one_of(*completion.LAYOUTS),
+            "--highlight",
+            metavar="CLASS",
+            help="Class of the labels to colour; all others are grey. Can be repeated.",
         ),
-    ] = "auto",
+    ] = None,
+    layout: LayoutOption = "auto",
     title: Annotated[
         str | None, typer.Option("--title", help="Title above the map.", show_default="the number of nodes")
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Use a dark background.")] = False,
+    keep_layout: KeepLayoutOption = True,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
     quiet: QuietOption = False,
@@ -70,6 +73,8 @@ def plot(
     from kernelne.view.plot import FORMATS, check_map, plot_map
 
     check_layout(layout)
+    if highlight and labels is None:
+        raise ParameterError("--highlight", highlight[0], "needs --labels, whose classes it names")
     check_files(output, embedding, labels, graph, given["nodes"])
     if output.suffix.lower() not in FORMATS:
         raise ParameterError("--output", str(output), f"must end in {', '.join(FORMATS)}")
@@ -83,8 +88,9 @@ def plot(
         say(f"Drawing {len(loaded):,} nodes × {loaded.dim} …")
     with working():
         plot_map(
-            loaded, output, known, graph=network, layout=layout, title=title, dark=dark,
-            random_state=random_state, overwrite=overwrite, progress=not quiet,
+            loaded, output, known, graph=network, highlight=highlight or [], layout=layout, title=title,
+            dark=dark, random_state=random_state, overwrite=overwrite, progress=not quiet,
+            beside=embedding if keep_layout else None,
         )  # fmt: skip
     if not quiet:
         print(output)

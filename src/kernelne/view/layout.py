@@ -1,4 +1,4 @@
-"""Places in the plane for vectors, to look at them: PCA, t-SNE or UMAP."""
+"""Places in the plane for vectors, to look at them: a map by neighbours, PCA, t-SNE or UMAP."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from kernelne._checks import check_seed, check_vectors
 from kernelne.errors import MissingDependencyError, ParameterError
 from kernelne.progress import Progress, reporting
+from kernelne.view.spread import map_rows
 
 #: What `layout_nodes` takes for `method`.
-LAYOUTS = ("auto", "pca", "tsne", "umap")
-#: Up to this many nodes "auto" is t-SNE: beyond it takes minutes, and PCA seconds.
-TSNE_UP_TO = 10_000
+LAYOUTS = ("auto", "map", "pca", "tsne", "umap")
 #: Fewer nodes than this have no neighbourhoods to keep: they are laid out by PCA.
 _FEW = 5
 _ITERATIONS = 500
@@ -33,10 +32,11 @@ def layout_nodes(
 ) -> NDArray[np.float32]:
     """Places (n, 2) float32 of vectors (n, d), an array or an Embedding; the same for the same seed.
 
-    method: "pca", the plane in which the vectors spread most; "tsne", which keeps neighbours together
-    (scikit-learn's, Barnes–Hut, Euclidean); "umap", likewise (needs kernelne[explore]); "auto", the vectors
-    themselves if they have two columns, else t-SNE up to 10,000 nodes and PCA beyond. Fewer than five nodes,
-    or vectors that are all on one line, are laid out by PCA whatever the method.
+    method: "map", which keeps neighbours together and takes a million nodes (view/spread.py); "pca", the
+    plane in which the vectors spread most; "tsne", which keeps neighbours together (scikit-learn's,
+    Barnes–Hut, Euclidean); "umap", likewise (needs kernelne[explore]); "auto", the vectors themselves if they
+    have two columns, else "map". Fewer than five nodes, or vectors that are all on one line, are laid out by
+    PCA whatever the method.
 
     >>> layout_nodes([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]], "pca").round(3)
     array([[-2.5,  0. ], [ 2.5,  0. ]], dtype=float32)
@@ -52,6 +52,8 @@ def layout_nodes(
     if method == "pca" or not spread.all():
         return flat
     start = flat / np.float32(spread[0])
+    if method == "map":
+        return map_rows(table, start, seed, progress)
     if method == "umap":
         return _umap(table, start, seed)
     return _tsne(table, start, seed, progress)
@@ -60,8 +62,8 @@ def layout_nodes(
 def chosen_method(n: int, dim: int, method: str) -> str:
     """What `layout_nodes` makes of a method for n vectors of `dim` columns; "none": they are the places."""
     if method == "auto":
-        method = "none" if dim == 2 else "tsne" if n <= TSNE_UP_TO else "pca"
-    return "pca" if method in ("tsne", "umap") and n < _FEW else method
+        method = "none" if dim == 2 else "map"
+    return "pca" if method in ("map", "tsne", "umap") and n < _FEW else method
 
 
 def check_layout(method: Any) -> None:
@@ -108,13 +110,7 @@ def _tsne(
 
 
 class _Reader(io.TextIOBase):
-    """Report the iterations of scikit-learn's t-SNE, which has no callback, from the lines that it prints.
-
-    openTSNE has callbacks, at the price of one more dependency. On two busy cores it took 1.03 times as long
-    for the digits graph (1,797 nodes), 0.8 to 1.8 times for 5,000 nodes of DBLP and 0.42 to 0.51 times for
-    10,000, the most that "auto" gives to t-SNE, with a trustworthiness of 0.999, 0.868 to 0.876 and 0.895 to
-    0.904 where scikit-learn's is 0.999, 0.877 and 0.897.
-    """
+    """Report the iterations of scikit-learn's t-SNE, which has no callback, from the lines that it prints."""
 
     def __init__(self, report: Any) -> None:
         self.report = report

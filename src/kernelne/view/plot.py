@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from kernelne.graph.ops import as_undirected, edges_of
 from kernelne.io.files import PathLike, atomic_output, check_output
 from kernelne.io.labels import Labels, as_labels
 from kernelne.progress import Progress
+from kernelne.view.density import densest, pixels_for, shade, square_around
 from kernelne.view.figures import new_figure
-from kernelne.view.layout import check_layout, layout_nodes
+from kernelne.view.kept import kept_layout
+from kernelne.view.layout import check_layout
 
 #: File types, and the metadata that keep the date out of the file, so that equal maps are equal files.
 FORMATS: Mapping[str, dict[str, None]] = {
@@ -37,8 +39,12 @@ COLOURS = (
 )  # fmt: skip
 _MARKERS = "o^sD"  # after ten classes the colours repeat with another marker
 _MOST_CLASSES = len(COLOURS) * len(_MARKERS)
-#: Class names are also drawn on the map, for at most so many classes and at least so many nodes.
-_NAMED_ON_MAP, _NODES_NAMED = 20, 200
+#: Class names are also drawn on the map, for at least so many nodes, where they do not cover each other.
+_NODES_NAMED = 200
+#: Beyond this many nodes the picture shows their density; classes then differ by colour alone.
+_MOST_POINTS = 20_000
+#: Shades of the colours for the second ten classes and so on: towards white (above 0) or black.
+_SHADES = 0.0, 0.4, -0.4, 0.6
 _LEGEND_ROWS = 24
 _OTHER: dict[str, Any] = {"color": "#717581", "marker": "o"}
 _MOST_EDGES = 20_000
@@ -66,9 +72,11 @@ def plot_map(
     labels: Any = None,
     *,
     graph: Any = None,
+    highlight: Sequence[Any] = (),
     layout: str | NDArray[np.float32] = "auto",
     title: str | None = None,
     dark: bool = False,
+    beside: PathLike | None = None,
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
@@ -78,13 +86,16 @@ def plot_map(
     labels: Labels, {node: label}, a pandas Series by its index, or one value per node. Nodes are coloured by
         label; nodes without one are grey. A node with several labels is filled with the colour of its most
         frequent one and outlined with that of the next. Beyond 40 classes the rarest are merged into
-        "other". Labels of nodes that are not in the embedding are ignored.
+        "other". Labels of nodes that are not in the embedding are ignored. Beyond 20,000 nodes the picture
+        shows their density: the more nodes at a place, the stronger its colour.
+    highlight: classes of the labels, by name; these are coloured, and all other nodes are grey.
     graph: any graph that `fit` accepts; its edges are drawn as thin lines, a random sample of 20,000 if there
         are more. Edges of nodes that are not in the embedding are ignored.
-    layout, random_state: as in `layout_nodes`: "auto", "pca", "tsne" or "umap", and its seed; or the
-        coordinates (n, 2) of a layout computed before.
+    layout, random_state: as in `layout_nodes`: "auto", "map", "pca", "tsne" or "umap", and its seed; or
+        the coordinates (n, 2) of a layout computed before.
     title: shown above the map; None: the number of nodes; "": no title.
     dark: whether to draw on a dark background.
+    beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
     """
     kind = check_map(path, overwrite)
     if not isinstance(embedding, Embedding):
@@ -100,14 +111,16 @@ def plot_map(
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
-    classes = None if known is None else _Classes(known, embedding.nodes)
+    if highlight and known is None:
+        raise InputError("highlight: names classes of labels: give labels, too")
+    classes = None if known is None else _Classes(known, embedding.nodes, [*map(str, highlight)])
     for name in [] if classes is None else classes.names:
         _check_text("the label", name)
     _check_text("the title", title or "")
     segments = None if graph is None else _edges(graph, embedding, seed)
     places = layout
     if isinstance(places, str):
-        places = layout_nodes(embedding.vectors, places, seed, progress=progress)
+        places = kept_layout(embedding.vectors, places, seed, beside=beside, progress=progress)
     figure = new_figure(_HEIGHT + (0.0 if classes is None else classes.width), _HEIGHT)
     figure.set_facecolor(theme.paper)
     axes: Any = figure.add_subplot()
@@ -115,7 +128,9 @@ def plot_map(
     as_picture = kind != ".png" and len(places) > _MOST_VECTORS
     if segments is not None:
         _draw_edges(axes, places, segments, theme, kind != ".png")
-    if classes is None:
+    if classes is None and len(places) > _MOST_POINTS:
+        _draw_shades(axes, places, theme, None)
+    elif classes is None:
         _scatter(axes, places, as_picture, len(places), color=COLOURS[0])
     else:
         _draw_classes(axes, places, classes, theme, as_picture)
@@ -146,12 +161,25 @@ class _Classes:
     first, second: (n,) positions in `names`; -1: none.
     """
 
-    def __init__(self, labels: Labels, nodes: NDArray[Any]) -> None:
+    def __init__(self, labels: Labels, nodes: NDArray[Any], highlight: Sequence[str] = ()) -> None:
         rows, table = labels.for_nodes(nodes, unknown="skip")
         if not len(rows):
             raise InputError(
                 f"labels: none of its {len(labels):,} nodes is in the embedding of {len(nodes):,} nodes"
             )
+        names = np.array([*map(str, labels.classes.tolist())], object)
+        self.rest = "other nodes" if highlight else "no label"
+        if highlight:
+            for name in highlight:
+                if name not in names:
+                    some = ", ".join(map(repr, names[:5])) + (" …" if len(names) > 5 else "")
+                    raise InputError(f"highlight: there is no class {name!r}; the classes are {some}")
+            chosen = np.isin(names, highlight)
+            names, table = names[chosen], table[:, chosen]
+            kept = table.any(axis=1)
+            rows, table = rows[kept], table[kept]
+            if not len(rows):
+                raise InputError(f"highlight: no node of the embedding is of class {highlight[0]!r}")
         counts = table.sum(axis=0)
         n_classes = int((counts > 0).sum())
         n_shown = n_classes if n_classes <= _MOST_CLASSES else _MOST_CLASSES - 1
@@ -165,7 +193,7 @@ class _Classes:
         second = np.where(by_rank.any(axis=1), by_rank.argmax(axis=1), -1)
         order = np.append(np.sort(frequent), len(counts))  # shown in the order of names, "other" last
         place = np.append(np.argsort(np.argsort(frequent)), len(frequent))
-        self.names = [*map(str, labels.classes[order[:-1]].tolist())]
+        self.names = names[order[:-1]].tolist()
         if n_shown < n_classes:
             self.names.append(f"other ({n_classes - n_shown})")
         self.looks = [*map(_look, range(n_shown)), _OTHER]
@@ -183,11 +211,16 @@ def _draw_classes(
     """Draw points by class, those without a label first; names go to a legend and, if few, on the map."""
     n = len(places)
     without = classes.first < 0
+    shown = np.full(n, n <= _MOST_POINTS)  # with more, points are drawn for the legend only
     if without.any():
-        _scatter(axes, places[without], raster, n, share=0.4, color=theme.faint, label="no label")
+        grey = {"color": theme.faint, "label": classes.rest}
+        _scatter(axes, places[without & shown], raster, n, share=0.4, **grey)
     several = classes.second >= 0
+    if n > _MOST_POINTS:
+        classes.looks = [*map(_shade_look, range(len(classes.looks) - 1)), _OTHER]
+        _draw_shades(axes, places, theme, classes)
     for number, name in enumerate(classes.names):
-        mine = classes.first == number
+        mine = (classes.first == number) & shown
         look = classes.looks[number]
         _scatter(axes, places[mine & ~several], raster, n, **look, label=_plain(name, _LONGEST_NAME))
         for other in np.unique(classes.second[mine & several]):
@@ -201,22 +234,51 @@ def _draw_classes(
     for handle in legend.legend_handles:
         handle.set_sizes([46])
         handle.set_alpha(1)
-    if 1 < len(classes.names) <= _NAMED_ON_MAP and n >= _NODES_NAMED and not several.any():
+    if (len(classes.names) > 1 or classes.rest != "no label") and n >= _NODES_NAMED and not several.any():
         _name_on_map(axes, places, classes, theme)
 
 
+def _draw_shades(axes: Any, places: NDArray[np.float32], theme: _Theme, classes: _Classes | None) -> None:
+    """Draw the density of the nodes, of those without a label below the others."""
+    from matplotlib.colors import to_rgb
+
+    square, pixels = square_around(places), pixels_for(len(places))
+    mine = np.ones(len(places), bool) if classes is None else classes.first >= 0
+    looks = [{"color": COLOURS[0]}] if classes is None else classes.looks
+    first = np.zeros(len(places), np.int64) if classes is None else classes.first
+    table = np.array([to_rgb(look["color"]) for look in looks])
+    layers = [(~mine, np.array(to_rgb(theme.faint))), (mine, table[first[mine]])]
+    for some, colours in layers:
+        if some.any():
+            axes.imshow(
+                shade(places[some], colours, square, pixels), extent=square, origin="lower", zorder=2,
+                interpolation="nearest", aspect="auto",
+            )  # fmt: skip
+
+
 def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, theme: _Theme) -> None:
-    """Write the name of each class at the node of the class that is nearest to its median."""
+    """Write the name of each class where it is densest, the largest first, unless another name is there."""
     from matplotlib.patheffects import withStroke
 
-    for number, name in enumerate(classes.names):
-        mine = places[classes.first == number]
-        middle = np.median(mine, axis=0)
-        x, y = mine[np.square(mine - middle).sum(axis=1).argmin()].tolist()
+    square = square_around(places)
+    n_named = len(classes.names) - (classes.names[-1].startswith("other (") and len(classes.names) > 1)
+    sizes = np.bincount(classes.first[classes.first >= 0], minlength=len(classes.names))[:n_named]
+    font = 13 if n_named <= 12 else 10
+    unit = (square[1] - square[0]) / (72 * _HEIGHT)  # of a point, 1/72 inch, on the map
+    lift = 0 if classes.rest == "no label" else font  # highlighted classes may be small: above them
+    taken = np.empty((0, 3))
+    for number in np.argsort(-sizes, kind="stable"):
+        name = _plain(classes.names[number], _LONGEST_ON_MAP)
+        x, y = densest(places[classes.first == number], square).tolist()
+        half = 0.31 * font * len(name) * unit
+        beside = np.abs(taken[:, 0] - x) < taken[:, 2] + half
+        if (beside & (np.abs(taken[:, 1] - y) < 1.2 * font * unit)).any():
+            continue
+        taken = np.vstack([taken, [x, y, half]])
         halo = withStroke(linewidth=3.5, foreground=theme.paper)
         axes.annotate(
-            _plain(name, _LONGEST_ON_MAP), (x, y), ha="center", va="center", weight="bold", fontsize=13,
-            color=theme.ink, zorder=5, path_effects=[halo],
+            name, (x, y), (0, lift), textcoords="offset points", ha="center", va="center", weight="bold",
+            fontsize=font, color=theme.ink, zorder=5, path_effects=[halo],
         )  # fmt: skip
 
 
@@ -236,6 +298,16 @@ def _look(number: int) -> dict[str, Any]:
         "color": COLOURS[number % len(COLOURS)],
         "marker": _MARKERS[number // len(COLOURS) % len(_MARKERS)],
     }
+
+
+def _shade_look(number: int) -> dict[str, Any]:
+    """Return the colour of a class in a picture of densities, where markers cannot be seen."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    by = _SHADES[number // len(COLOURS) % len(_SHADES)]
+    end = 1.0 if by > 0 else 0.0
+    colour = [value + (end - value) * abs(by) for value in to_rgb(COLOURS[number % len(COLOURS)])]
+    return {"color": to_hex(colour), "marker": "o"}
 
 
 def _size(n: int) -> float:

@@ -4,6 +4,21 @@ const byId = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en");
 const nodes = (number) => `${count(number)} ${number === 1 ? "node" : "nodes"}`;
 
+// Of the cells of a square grid that have nodes, the one with most in it and in those around it.
+function densestCell(counts, side) {
+  let [best, most] = [-1, 0];
+  for (let c = 0; c < counts.length; c++) {
+    if (!counts[c]) continue;
+    const [x, y] = [Math.floor(c / side), c % side];
+    let near = 3 * counts[c];
+    for (let a = Math.max(x - 1, 0); a <= Math.min(x + 1, side - 1); a++) {
+      for (let b = Math.max(y - 1, 0); b <= Math.min(y + 1, side - 1); b++) near += counts[a * side + b];
+    }
+    if (near > most) [best, most] = [c, near];
+  }
+  return best;
+}
+
 class App {
   constructor(data) {
     this.data = data;
@@ -97,22 +112,31 @@ class App {
     this.draw();
   }
 
-  // Where to draw the names of groups: at the member nearest to the median of those shown, the largest group first.
+  // Where to draw the names of groups: at a member where those shown are densest, the largest group first.
   findAnchors() {
-    const members = this.groups.list.map(() => []);
-    for (let i = 0; i < this.data.n; i++) if (this.isShown(i)) members[this.groupOf[i]].push(i);
-    const { places } = this.data;
-    const middle = (some, axis) => Float32Array.from(some, (i) => places[2 * i + axis]).sort()[some.length >> 1];
+    const { places, n } = this.data;
+    const side = 48;
+    const counts = this.groups.list.map((group) => (group.other ? null : new Uint32Array(side * side)));
+    const sizes = new Uint32Array(counts.length);
+    const at = (value) => Math.min(side - 1, Math.max(0, Math.floor(((value + 1) / 2) * side)));
+    const cell = (i) => at(places[2 * i]) * side + at(places[2 * i + 1]);
+    for (let i = 0; i < n; i++) {
+      const g = this.groupOf[i];
+      if (g < 0 || !counts[g]) continue;
+      counts[g][cell(i)]++;
+      sizes[g]++;
+    }
+    const full = counts.map((own) => own && densestCell(own, side));
+    const members = new Int32Array(counts.length).fill(-1);
+    for (let i = 0; i < n; i++) {
+      const g = this.groupOf[i];
+      if (g >= 0 && counts[g] && members[g] < 0 && cell(i) === full[g]) members[g] = i;
+    }
     return this.groups.list
-      .map((group, g) => ({ group, own: members[g] }))
-      .filter(({ group, own }) => own.length && !group.other)
-      .sort((a, b) => b.own.length - a.own.length)
-      .map(({ group, own }) => {
-        const [x, y] = [middle(own, 0), middle(own, 1)];
-        const away = (i) => (places[2 * i] - x) ** 2 + (places[2 * i + 1] - y) ** 2;
-        const best = own.reduce((a, b) => (away(b) < away(a) ? b : a));
-        return { name: group.name, x: places[2 * best], y: places[2 * best + 1] };
-      });
+      .map((group, g) => ({ name: group.name, size: sizes[g], i: members[g] }))
+      .filter(({ i }) => i >= 0)
+      .sort((a, b) => b.size - a.size)
+      .map(({ name, i }) => ({ name, x: places[2 * i], y: places[2 * i + 1] }));
   }
 
   draw() {
@@ -122,7 +146,8 @@ class App {
       this.queued = false;
       const radius = this.view.radius(this.data.n);
       const { focus, hover, selection, marks, anchors, colours, ground, anyLit } = this;
-      this.points.draw(now, this.view, { radius, ground, anyLit }, this.moving);
+      const opacity = this.view.opacity(this.data.n);
+      this.points.draw(now, this.view, { radius, ground, anyLit, opacity }, this.moving);
       const cross = this.canvas.matches(":focus-visible");
       const drawn = (i) => this.isShown(i);
       this.overlay.draw({ focus, hover, selection, marks, anchors, radius, colours, drawn, cross });

@@ -1,9 +1,11 @@
 // The data of the page: arrays as base64 of little-endian numbers, ids and names as JSON.
 
-const ARRAYS = { f4: Float32Array, i4: Int32Array, u2: Uint16Array, u4: Uint32Array };
-const SIMILARITY_STEPS = 65535;
+const ARRAYS = {
+  f4: Float32Array, i4: Int32Array, i2: Int16Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array,
+};
 
 function unpack({ type, data }) {
+  if (Uint8Array.fromBase64) return new ARRAYS[type](Uint8Array.fromBase64(data).buffer);
   const text = atob(data);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
@@ -44,6 +46,7 @@ class Data {
     this.ids = given.ids; // null: 0, 1, 2 …
     this.colourings = given.colourings.map((one) => new Colouring(one));
     this.k = given.nearest ? given.nearest.k : 0;
+    this.steps = this.k ? given.nearest.steps : 1;
     this.near = this.k ? unpack(given.nearest.rows) : null;
     this.nearness = this.k ? unpack(given.nearest.similarities) : null;
     this.hasGraph = Boolean(given.links);
@@ -61,7 +64,7 @@ class Data {
   }
 
   similarity(i, rank) {
-    return (this.nearness[i * this.k + rank] / SIMILARITY_STEPS) * 2 - 1;
+    return (this.nearness[i * this.k + rank] / this.steps) * 2 - 1;
   }
 
   links(i) {

@@ -10,22 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_count, check_seed, check_vectors, ids_of
+from kernelne._checks import available_threads, check_count, check_seed, check_vectors, ids_of
 from kernelne.embedding.neighbours import nearest
 from kernelne.errors import InputError
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.communities import louvain
 from kernelne.graph.ops import as_undirected
+from kernelne.io.files import PathLike
 from kernelne.io.labels import as_labels
 from kernelne.progress import Progress, reporting
-from kernelne.view.layout import check_layout, chosen_method, layout_nodes
+from kernelne.training.cpu.threads import Workers
+from kernelne.view.kept import kept_layout
+from kernelne.view.layout import check_layout, chosen_method
+from kernelne.view.near import find_cells
+from kernelne.view.near import nearest_rows as near_by_cells
 
-#: Default number of nearest neighbours of a node, and the most nodes for which they are searched by default.
-NEAREST, NEAREST_UP_TO = 10, 100_000
+#: Default number of nearest neighbours of a node up to EXACT_UP_TO nodes, searched exactly, and beyond, where
+#: the search is approximate and the page must stay small.
+NEAREST, NEAREST_OF_MANY = 10, 5
+EXACT_UP_TO = 100_000
 #: Most edges listed for a node: a page must not hold all edges of a hub.
 MOST_LINKS = 50
 _BLOCK = 2**12  # nodes searched between two progress reports
-_LAYOUT_NAMES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
+_LAYOUT_NAMES = {"map": "map by neighbours", "pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,7 @@ class Shown:
         title: str | None,
         random_state: int,
         progress: Progress,
+        beside: PathLike | None = None,
     ) -> Shown:
         """Compute the data from the arguments of `write_explorer`, which are checked first."""
         nodes = Nodes(embedding, graph)
@@ -122,7 +130,7 @@ class Shown:
             if given.shape != (n, 2):
                 raise InputError(f"layout: coordinates of shape {given.shape} for {n} nodes: give ({n}, 2)")
         if n_nearest is None:
-            n_nearest = NEAREST if n <= NEAREST_UP_TO else 0
+            n_nearest = NEAREST if n <= EXACT_UP_TO else NEAREST_OF_MANY
         elif n_nearest != 0:
             check_count("n_nearest", n_nearest)
         colourings = [] if labels is None else [label_colouring(labels, nodes.ids)]
@@ -140,7 +148,7 @@ class Shown:
             method = chosen_method(n, dim, layout)
             if method in _LAYOUT_NAMES:
                 facts.append(_LAYOUT_NAMES[method])
-            given = layout_nodes(nodes.vectors, layout, seed, progress=progress)
+            given = kept_layout(nodes.vectors, layout, seed, beside=beside, progress=progress)
         k = min(n_nearest, n - 1)
         near = nearest_rows(nodes.vectors, k, progress) if k else None
         return cls(title or "Node embedding", facts, nodes.ids, _in_square(given), colourings, near, links)
@@ -204,15 +212,38 @@ def nearest_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the k nearest rows of each by cosine (n, k) int64, without itself, and cosines (n, k) float64.
 
-    The search is exact; a vector of zeros has cosine 0 with all.
+    The search is exact up to EXACT_UP_TO nodes; beyond, a few of the nearest may be missed. A vector of zeros
+    has cosine 0 with all.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     table = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)  # avoids overflow
     n = len(table)
+    if n > EXACT_UP_TO:
+        return _nearest_of_many(table, k, progress)
     rows, cosines = np.empty((n, k), np.int64), np.empty((n, k))
     with reporting(progress, "nearest neighbours", "nodes") as report:
         for start in range(0, n, _BLOCK):
             own = np.arange(start, min(start + _BLOCK, n))
             rows[own], cosines[own] = nearest(table, k, "cosine", own=own)
             report(start + len(own), n, math.nan)
+    return rows, cosines
+
+
+def _nearest_of_many(
+    table: NDArray[np.float32], k: int, progress: Progress
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """As `nearest_rows`, approximately: rows of length one that are near are those of high cosine."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", table, table))[:, None]
+    table /= np.where(lengths > 0, lengths, 1)
+    workers = Workers(available_threads())
+    cells = find_cells(table, 0, workers)
+    with reporting(progress, "nearest neighbours", "nodes") as report:
+        near, apart = near_by_cells(table[cells.order], k, workers, report, cells)
+    rows, cosines = np.empty(near.shape, np.int64), np.empty(near.shape)
+    # A cell may have too few rows around it: then the node itself stands for those that are missing.
+    missing = near < 0
+    rows[cells.order] = np.where(missing, cells.order[:, None], cells.order[near])
+    zero = lengths[:, 0] == 0
+    cosines[cells.order] = np.where(missing, 1.0, 1 - apart.astype(np.float64) / 2).clip(-1, 1)
+    cosines[zero[:, None] | zero[rows]] = 0.0
     return rows, cosines

@@ -58,6 +58,10 @@ class Groups {
   }
 
   count(n) {
+    if (!this.colouring.starts) {
+      for (const code of this.colouring.codes) this.list[code < 0 ? this.none : this.groupOf[code]].count++;
+      return;
+    }
     const last = new Int32Array(this.list.length).fill(-1);
     for (let i = 0; i < n; i++) {
       for (const g of this.all(i)) {

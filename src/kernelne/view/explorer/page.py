@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from kernelne._version import __version__
 from kernelne.io.files import PathLike, atomic_output, check_output
 from kernelne.progress import Progress
-from kernelne.view.explorer.facts import Colouring, Shown
+from kernelne.view.explorer.facts import EXACT_UP_TO, Colouring, Shown
 
 #: In this order: later scripts use definitions of earlier ones.
 _SCRIPTS = ("data", "view", "looks", "points", "overlay", "app", "panel", "input")
-_TYPES = {"float32": "f4", "int32": "i4", "uint16": "u2", "uint32": "u4"}
+_TYPES = {"float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1", "uint16": "u2", "uint32": "u4"}
 
 
 def write_explorer(
@@ -37,6 +37,7 @@ def write_explorer(
     layout: Any = "auto",
     n_nearest: int | None = None,
     title: str | None = None,
+    beside: PathLike | None = None,
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
@@ -52,16 +53,18 @@ def write_explorer(
         value per node (n,) in the order of the vectors.
     graph: any graph that `fit` accepts, with the nodes of the embedding. Adds edges, communities and degrees;
         directions are ignored.
-    layout: "auto", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or coordinates (n, 2).
-    n_nearest: number of nearest neighbours by cosine per node; None: 10 up to 100,000 nodes, 0 beyond.
+    layout: "auto", "map", "pca", "tsne" or "umap", see `view.layout.layout_nodes`; or coordinates (n, 2).
+    n_nearest: number of nearest neighbours by cosine per node; None: 10 up to 100,000 nodes, 5 beyond;
+        the search is exact up to 100,000 nodes and approximate beyond.
     title: title of the page.
+    beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
     random_state: seed of the layout and of the communities.
     progress: None for a bar if standard error is a terminal, True, False, or a function (done, total, nan).
     """
     check_output(path, overwrite)
     shown = Shown.gather(
         embedding, graph, labels, layout=layout, n_nearest=n_nearest, title=title, random_state=random_state,
-        progress=progress,
+        progress=progress, beside=beside,
     )  # fmt: skip
     write_page(path, shown, overwrite)
 
@@ -123,11 +126,14 @@ def _content(shown: Shown) -> dict[str, Any]:
     }
     if shown.nearest is not None:
         rows, similarities = shown.nearest
-        steps = np.rint((similarities + 1) / 2 * np.iinfo(np.uint16).max)
+        # In fewer steps for many nodes: the page is downloaded and read as a whole.
+        kind = np.uint16 if len(rows) <= EXACT_UP_TO else np.uint8
+        steps = np.rint((similarities + 1) / 2 * np.iinfo(kind).max)
         content["nearest"] = {
             "k": rows.shape[1],
+            "steps": int(np.iinfo(kind).max),
             "rows": _pack(_narrow(rows.ravel())),
-            "similarities": _pack(steps.astype(np.uint16).ravel()),
+            "similarities": _pack(steps.astype(kind).ravel()),
         }
     if shown.links is not None:
         starts, ends = shown.links
@@ -148,7 +154,7 @@ def _colouring(one: Colouring) -> dict[str, Any]:
         "name": one.name,
         "ordered": one.ordered,
         "classes": _texts(one.classes),
-        "codes": _pack(one.codes.astype(np.int32)),
+        "codes": _pack(one.codes.astype(np.int16 if len(one.classes) < 2**15 else np.int32)),
         "starts": None if one.starts is None else _pack(one.starts.astype(np.uint32)),
         "values": None if one.values is None else _pack(one.values.astype(np.uint32)),
     }

@@ -9,6 +9,8 @@ const FADE = 0.8;
 const BEYOND = 1.5; // width and height of the image relative to the stage: as for #points in style.css
 const LATE = 30; // milliseconds between two frames
 const LATE_FRAMES = 3;
+const VERY_LATE = 300; // milliseconds after which one frame is enough to know
+const MANY = 200000; // nodes from which frames at rest are watched, too
 const REST = 150;
 
 const VERTEX = `
@@ -31,7 +33,7 @@ precision mediump float;
 varying vec3 colour;
 varying float shape, lit;
 uniform vec3 ground;
-uniform float size, pass;
+uniform float size, pass, opacity;
 void main() {
   vec2 p = (gl_PointCoord * 2.0 - 1.0) * size / (size - 1.0);
   vec2 a = abs(p);
@@ -47,7 +49,7 @@ void main() {
   if (inside <= 0.0) discard;
   float rim = size > 8.0 ? clamp(1.5 + d / pixel, 0.0, 1.0) * 0.65 : 0.0;
   float faded = pass == 0.0 ? ${FADE} : 0.0;
-  gl_FragColor = vec4(mix(mix(colour, ground, rim), ground, faded), inside * 0.94);
+  gl_FragColor = vec4(mix(mix(colour, ground, rim), ground, faded), inside * (pass > 0.5 ? 0.94 : opacity));
 }`;
 
 class Points {
@@ -76,7 +78,7 @@ class Points {
     if (!moving || !this.slow || !this.covers(view)) {
       this.paint(view, look);
       this.kept = { x: view.x, y: view.y, scale: view.scale };
-      if (moving && !this.slow) this.watch(now);
+      if ((moving || this.places.length / 2 >= MANY) && !this.slow) this.watch(now);
     }
     if (moving) this.timer = setTimeout(this.onRest, REST);
     const [dx, dy, zoom] = this.shift(view);
@@ -86,7 +88,8 @@ class Points {
   // The time of drawing can only be measured by when the next frame comes.
   watch(now) {
     requestAnimationFrame((next) => {
-      if (!this.slow) this.late = next - now > LATE ? this.late + 1 : 0;
+      const late = next - now > VERY_LATE ? LATE_FRAMES : 1;
+      if (!this.slow) this.late = next - now > LATE ? this.late + late : 0;
     });
   }
 
@@ -132,7 +135,7 @@ class GlPoints extends Points {
     if (!gl.getProgramParameter(this.program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(this.program));
     gl.useProgram(this.program);
     this.uniforms = {};
-    for (const name of ["centre", "scale", "size", "pass", "ground"]) {
+    for (const name of ["centre", "scale", "size", "pass", "ground", "opacity"]) {
       this.uniforms[name] = gl.getUniformLocation(this.program, name);
     }
     this.attribute("place", 2, gl.FLOAT);
@@ -159,7 +162,7 @@ class GlPoints extends Points {
     gl.bufferData(gl.ARRAY_BUFFER, styles, gl.DYNAMIC_DRAW);
   }
 
-  paint(view, { radius, ground, anyLit }) {
+  paint(view, { radius, ground, anyLit, opacity }) {
     const { gl, uniforms } = this;
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
     gl.clearColor(...ground.map((value) => value / 255), 1);
@@ -168,6 +171,7 @@ class GlPoints extends Points {
     const across = (2 * view.scale) / BEYOND;
     gl.uniform2f(uniforms.scale, across / view.width, across / view.height);
     gl.uniform1f(uniforms.size, 2 * radius * view.ratio + 1);
+    gl.uniform1f(uniforms.opacity, opacity);
     gl.uniform3f(uniforms.ground, ...ground.map((value) => value / 255));
     for (const pass of anyLit ? [0, 1] : [-1]) {
       gl.uniform1f(uniforms.pass, pass);
@@ -183,7 +187,7 @@ class CanvasPoints extends Points {
     this.context = canvas.getContext("2d", { alpha: false });
   }
 
-  paint(view, { radius, ground, anyLit }) {
+  paint(view, { radius, ground, anyLit, opacity }) {
     const { canvas, context, places, styles } = this;
     context.globalAlpha = 1;
     context.fillStyle = `rgb(${ground})`;
@@ -200,7 +204,7 @@ class CanvasPoints extends Points {
     for (const [key, nodes] of [...looks].sort(([a], [b]) => a - b)) {
       const lit = key >> 24 > LIT;
       const shape = SHAPE_NAMES[(key >> 24) - 1 - (lit ? LIT : 0)];
-      context.globalAlpha = anyLit && !lit ? 1 - FADE : 0.94;
+      context.globalAlpha = anyLit && !lit ? Math.min(1 - FADE, opacity) : lit ? 0.94 : opacity;
       context.fillStyle = `rgb(${(key >> 16) & 255} ${(key >> 8) & 255} ${key & 255})`;
       const outline = new Path2D();
       outline.addPath(new Path2D(SHAPES[shape]), new DOMMatrix([r / 7, 0, 0, r / 7, (-8 * r) / 7, (-8 * r) / 7]));

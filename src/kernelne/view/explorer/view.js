@@ -74,6 +74,13 @@ class View {
     const roomy = Math.sqrt((this.width * this.height * 0.08) / Math.max(n, 1) / Math.PI);
     return Math.min(Math.max(Math.min(roomy, 6), 1.3) * Math.max(this.zoom, 1) ** 0.45, 10);
   }
+
+  // The opacity of a point: where many lie over each other they are transparent, so that density is shade.
+  opacity(n) {
+    const area = this.bounds.width * this.bounds.height * this.scale ** 2;
+    const layers = (n * Math.PI * this.radius(n) ** 2) / area;
+    return Math.min(Math.max(1 / layers, 0.12), 0.94);
+  }
 }
 
 // Nodes by grid cell, to find the one under the pointer.
