@@ -164,6 +164,14 @@ def test_examples_are_copied_without_prompts_and_output(opened):
     assert "34 nodes" not in copied
 
 
+def test_the_page_of_commands_is_that_of_the_commands():
+    """`python docs/_tools/commands.py > docs/commands.md` makes it anew."""
+    made = subprocess.run(
+        [sys.executable, ROOT / "docs" / "_tools" / "commands.py"], capture_output=True, text=True, check=True
+    ).stdout
+    assert (ROOT / "docs" / "commands.md").read_text("utf-8") == made
+
+
 def test_every_kernel_is_drawn(tmp_path):
     draw_kernels.draw(str(tmp_path / "kernels.svg"))
     assert (tmp_path / "kernels.svg").read_text("utf-8").count('id="axes_') == 3
