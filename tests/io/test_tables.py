@@ -152,8 +152,60 @@ def test_ages(tmp_path):
         for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
             with pytest.raises(InputError, match=message):
                 read_graph(path, weight="amount", **options)
-    with pytest.raises(InputError, match="'t': a time is nan"):
+    with pytest.raises(InputError, match="'t': the time of row 1 is nan"):
         Graph.from_table({"u": [1], "v": [2], "t": [np.nan]}, time="t", half_life=1)
+
+
+def test_ages_of_unweighted_graphs(tmp_path):
+    with pytest.warns(UserWarning, match="weigh by their age alone; not used: 'tx_id', 'channel', 'amount'"):
+        expected = Graph.from_table(TRANSACTIONS, time="timestamp", half_life="30d")
+    assert sorted(expected.weights.tolist()) == [0.125, 0.125, 0.25, 0.25, 1.5, 1.5]
+    for path in _files(tmp_path, TRANSACTIONS):
+        graph = read_graph(path, weighted=False, time="timestamp", half_life="30d")
+        assert graph.fingerprint == expected.fingerprint
+    four = pa.table({"a": ["x", "y"], "b": ["y", "z"], "c": [5, 7], "d": [1, 2]})
+    for path in _files(tmp_path, four):
+        if path.name == "i.csv":
+            continue
+        with pytest.warns(UserWarning, match="weigh by their age alone; not used: 'c'"):
+            graph = read_graph(path, time="d", half_life=1)
+        assert sorted(graph.weights.tolist()) == [0.5, 0.5, 1, 1]
+    for path in _files(tmp_path, four.select([0, 1, 3])):
+        with pytest.raises(FileFormatError, match="no weights"):
+            read_graph(path, weighted=True, source="a", target="b", time="d", half_life=1)
+    named = Graph.from_table(four.rename_columns(["a", "b", "weight", "d"]), time="d", half_life=1)
+    assert sorted(named.weights.tolist()) == [2.5, 2.5, 7, 7]
+
+
+def _aged(times, half_life):
+    edges = {"u": range(len(times)), "v": range(1, len(times) + 1), "t": times}
+    return Graph.from_table(edges, time="t", half_life=half_life).to_arrow()["weight"].to_pylist()
+
+
+def test_units_of_times():
+    day = 86400
+    start = 1.7e9
+    assert _aged([start, start + day], "1d") == [0.5, 1]
+    assert _aged([1000 * start, 1000 * (start + day)], "1d") == [0.5, 1]
+    assert _aged([20240130, 20240131], 1) == [0.5, 1]
+    for times in (
+        [20240130, 20240131],
+        [19000, 19001],
+        [202401310000, 202401320000],
+        [2020, 2021],
+        [1, start],
+    ):
+        with pytest.raises(
+            ParameterError, match=r"'t' holds numbers from .* a number in the unit of the column"
+        ):
+            _aged(times, "1d")
+    for half_life in (30, "30"):
+        with pytest.raises(ParameterError, match=r"'t' holds dates, so give a unit .* such as 30d"):
+            _aged(["2024-01-30", "2024-01-31"], half_life)
+    with pytest.warns(UserWarning, match="2 of 3 edges are more than 20 half-lives .* newest is 2124-01-01"):
+        _aged(["2024-01-30", "2024-01-31", "2124-01-01"], "30d")
+    with pytest.warns(UserWarning, match="2 of 3 edges .* newest is 99: is one time wrong"):
+        _aged([1, 2, 99], 2)
 
 
 def test_half_lives():

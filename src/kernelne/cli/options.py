@@ -91,7 +91,8 @@ READING: Options = {
     "half_life": _reading(
         str | None,
         "--half-life",
-        help="Age at which an edge weighs half: in the unit of --time, or with a unit, such as 12h, 30d, 1y.",
+        help="Age at which an edge weighs half: with a unit, such as 12h, 30d, 1y, for dates and Unix times, "
+        "else in the unit of --time.",
     ),
     "skip_bad": _reading(
         bool, "--skip-bad", help="Edge lists: skip lines that cannot be read, and print how many there are."

@@ -234,9 +234,9 @@ class Graph:
         and target, src and dst, user and item, from_account and to_account …; case is ignored), else the only
         two columns, or the first two of three if the third holds numbers. `weight` is the name of the weight
         column. The default is the column named weight, else the only other column; False means no weights. A
-        table that does not tell its columns is refused. `time` is a column of numbers or dates: the weight of
-        an edge halves with every `half_life` before the newest, in the unit of the numbers, or a text such as
-        "30d" (s, min, h, d, w, y). Otherwise as in `from_edges`.
+        table that does not tell its columns is refused. `time` is a column of dates or numbers: the weight of
+        an edge halves with every `half_life` before the newest, a text such as "30d" (s, min, h, d, w, y) for
+        dates and Unix times, else a number in the unit of the column. Otherwise as in `from_edges`.
 
         >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
         <Graph: 3 nodes, 2 edges, directed, weighted>

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelne.errors import InputError, ParameterError, warn
 from kernelne.graph.ids import read_ids
-from kernelne.graph.times import aged, time_values
+from kernelne.graph.times import aged
 
 _INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives the column of an unnamed index
 #: Common names of the two id columns, without blanks and underscores, nor a final id or name.
@@ -139,9 +139,9 @@ def choose_columns(
 
     By default source and target are a common pair of names (see `pair_of`), else the only two columns besides
     weight and time, else the first two of three if the third holds numbers; other tables are refused. The
-    default weight is the column named weight, else the only column left unless it is one of times; else there
-    is none, with a warning if other columns are numeric. A stored pandas index is used only under a common
-    name or if it is named explicitly.
+    default weight is the column named weight, else, if no column of times is given, the only column left
+    unless it is one of times; else there is none, with a warning if other columns are numeric. A stored
+    pandas index is used only under a common name or if it is named explicitly.
     """
     if (source is None) != (target is None):
         raise InputError("give both column names, source= and target= (--source, --target), or neither")
@@ -188,14 +188,16 @@ def _weight_of(names: Columns, source: Any, target: Any, time: Any) -> Any:
         return called[0]
     if (
         len(rest) == 1
+        and time is None
         and source != target
         and not _is(_TIME, rest[0])
         and not _holds_times(names.get(rest[0]))
     ):
         return rest[0]
     if any(_holds_numbers(names.get(name)) for name in rest):
+        told = "the graph is unweighted" if time is None else "edges weigh by their age alone"
         warn(
-            f"no column is named weight, so the graph is unweighted; not used: "
+            f"no column is named weight, so {told}; not used: "
             f"{', '.join(map(repr, rest[:20]))}; weight=NAME (--weight NAME) takes one of them, weight=False "
             "(--unweighted) none"
         )
@@ -309,7 +311,7 @@ def read_edges(
     }
     weights = None if chosen.weight is None else weight_column(names.get(chosen.weight), chosen.weight)
     if chosen.time is not None:
-        weights = aged(weights, time_values(names.get(chosen.time), chosen.time), half_life)
+        weights = aged(weights, names.get(chosen.time), chosen.time, half_life)
     return columns, weights
 
 

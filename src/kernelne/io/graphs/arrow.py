@@ -34,6 +34,8 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
             raise ValueError(f"{ARROW_KEY.decode()} is {metadata!r}")
         whole = arrow_columns(table, by_number=True)
         chosen = choose_columns(whole, options.source, options.target, options.asked_weight, options.time)
+        if options.weighted is True and chosen.weight is None:  # ages alone are no weights
+            raise ValueError("no weights in the file (weighted=True, --weighted)")
         nodes = read_ids(table[chosen.source].slice(0, n_rows), "nodes") if n_rows else None
         if n_rows and table[chosen.target].slice(0, n_rows).null_count < n_rows:
             raise ValueError(f"the first {n_rows} rows must list nodes and have no target")

@@ -18,7 +18,7 @@ from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
 from kernelne.graph.tables import Columns, choose_columns
-from kernelne.graph.times import aged, time_values
+from kernelne.graph.times import aged
 from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
@@ -68,7 +68,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     columns, weights = edges
     if len(columns) == 3:
         try:
-            weights = aged(weights, time_values(columns.pop(), options.time), options.half_life)
+            weights = aged(weights, columns.pop(), options.time, options.half_life)
         except ParameterError:
             raise
         except InputError as error:

@@ -118,7 +118,7 @@ def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
     """Apply the options to the edges of a file that is not an edge list."""
     if options.weighted is True and edges.weights is None:
         raise FileFormatError(path, "no weights in the file (weighted=True, --weighted)")
-    if options.weighted is False:
+    if options.weighted is False and options.time is None:  # weights of age stay
         edges = edges._replace(weights=None)
     nodes = options.nodes
     if nodes is not None:
