@@ -182,6 +182,38 @@ def _aged(times, half_life):
     return Graph.from_table(edges, time="t", half_life=half_life).to_arrow()["weight"].to_pylist()
 
 
+@pytest.mark.parametrize(
+    "names", [("user_id", "item_id"), ("Customer ID", "Product ID"), ("author", "paper")]
+)
+def test_users_and_items_share_numbers(tmp_path, names):
+    one, other = names
+    table = pa.table({one: [1, 2, 3], other: [3, 4, 5]})
+    apart = Graph.from_edges([f"{one}:1", f"{one}:2", f"{one}:3"], [f"{other}:3", f"{other}:4", f"{other}:5"])
+    for path in _files(tmp_path, table):
+        with pytest.raises(
+            InputError, match=f"1 numbers in common, such as 3: .*--bipartite.*{one}:3 and {other}:3"
+        ):
+            read_graph(path, weighted=False)
+        assert read_graph(path, weighted=False, bipartite=False).n_nodes == 5
+        assert read_graph(path, weighted=False, bipartite=True).fingerprint == apart.fingerprint
+    with pytest.raises(InputError, match="in common"):
+        Graph.from_table(table)
+    assert Graph.from_table(table, bipartite=True).fingerprint == apart.fingerprint
+    more = Graph.from_table(table, bipartite=True, nodes=[f"{one}:9"])
+    assert more.nodes[0] == f"{one}:9"
+    for other_table in (
+        table.rename_columns(["source", "target"]),
+        pa.table({one: ["1", "3"], other: ["3", "4"]}),
+        pa.table({one: [1, 2], other: [3, 4]}),
+    ):
+        assert Graph.from_table(other_table).n_edges > 1
+    (tmp_path / "n.csv").write_text("1,2\n2,3\n")
+    plain = read_graph(tmp_path / "n.csv", bipartite=True)
+    assert plain.nodes.tolist() == ["source:1", "source:2", "target:2", "target:3"]
+    with pytest.raises(ParameterError, match="bipartite"):
+        Graph.from_table(table, bipartite="yes")
+
+
 def test_units_of_times():
     day = 86400
     start = 1.7e9

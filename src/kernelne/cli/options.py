@@ -94,6 +94,13 @@ READING: Options = {
         help="Age at which an edge weighs half: with a unit, such as 12h, 30d, 1y, for dates and Unix times, "
         "else in the unit of --time.",
     ),
+    "bipartite": _reading(
+        bool | None,
+        "--bipartite/--no-bipartite",
+        help="Whether the two columns hold nodes of different kinds: each id gets the name of its column, as "
+        "in user_id:5; or equal ids are the same node.",
+        default="asked for where users and items have the same numbers",
+    ),
     "skip_bad": _reading(
         bool, "--skip-bad", help="Edge lists: skip lines that cannot be read, and print how many there are."
     ),

@@ -41,7 +41,8 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
             raise ValueError(f"the first {n_rows} rows must list nodes and have no target")
         edges = Columns(whole, lambda name: whole.get(name).slice(n_rows))
         weight = False if chosen.weight is None else chosen.weight
-        ids, weights = read_edges(edges, chosen.source, chosen.target, weight, chosen.time, options.half_life)
+        asked = chosen.source, chosen.target, weight, chosen.time, options.half_life, options.bipartite
+        ids, weights = read_edges(edges, *asked)
     except ParameterError:
         raise
     except (ValueError, AttributeError, RecursionError) as error:  # includes InputError
