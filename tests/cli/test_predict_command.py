@@ -50,6 +50,7 @@ def test_several_labels_have_several_lines(kernelne, proteins):
     (proteins / "labels.tsv").write_text("".join(lines))
     result = kernelne("predict", "vectors.npz", "labels.tsv", "-o", "told.csv", cwd=proteins)
     assert result.returncode == 0, result.stderr
+    assert "Labels: 60 nodes, 2 classes, 20 with several labels" in result.stderr
     table = pd.read_csv(proteins / "told.csv")
     assert set(table["node"]) == {f"P{i}" for i in range(60, 90)}
     both = table.groupby("node")["label"].apply(set)

@@ -190,6 +190,12 @@ def given_labels(labels: str, given: dict[str, Any]) -> Labels:
     return found
 
 
+def told_labels(labels: Labels) -> str:
+    """Describe labels in one line, which shows a misread separator or column."""
+    several = f", {labels.n_several:,} with several labels" if labels.n_several else ""
+    return f"Labels: {len(labels):,} nodes, {len(labels.classes):,} classes{several}"
+
+
 def matched_labels(
     labels: str, given: dict[str, Any], how: str, nodes: NDArray[Any], skip_unknown: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -198,7 +204,7 @@ def matched_labels(
     try:
         rows, truth = getattr(found, how)(nodes, unknown="skip" if skip_unknown else "error")
     except InputError as error:
-        told = str(error).replace("unknown='skip'", "--skip-unknown")
+        told = str(error).replace("unknown='skip', or --skip-unknown,", "--skip-unknown")
         first = found.nodes.tolist()[0]
         if isinstance(first, str) and f"the first is {first!r}" in told and not is_dataset(labels):
             told += "; is the first line a header? --labels-header"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelne.cli import completion
-from kernelne.cli.inputs import check_files, given_labels
+from kernelne.cli.inputs import check_files, given_labels, told_labels
 from kernelne.cli.options import (
     LABELS,
     LABELS_HELP,
@@ -88,6 +88,8 @@ def predict(
     model = NodeClassifier(threshold=threshold, random_state=random_state)
     with working():
         model.fit(loaded, mine)
+        if not quiet and not as_json:
+            say(told_labels(known))
         chances = model.predict_proba(loaded.vectors[wanted])
         best = chances.argmax(axis=1)
         if model.multilabel_:

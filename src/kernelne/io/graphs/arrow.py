@@ -52,23 +52,33 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
 
 def read_parquet(path: str, options: Options) -> EdgeColumns:
     """Read a table of edges."""
-    import pyarrow.parquet as pq
-
-    return _open(path, lambda file: pq.ParquetFile(file).read(), options)
+    return _read(path, parquet_table(path), options)
 
 
 def read_ipc(path: str, options: Options) -> EdgeColumns:
     """Read a table of edges from an Arrow file (or Feather, which is the same) or an Arrow stream."""
+    return _read(path, ipc_table(path), options)
+
+
+def parquet_table(path: str) -> Any:
+    """Return a Parquet file as an Arrow table."""
+    import pyarrow.parquet as pq
+
+    return _open(path, lambda file: pq.ParquetFile(file).read())
+
+
+def ipc_table(path: str) -> Any:
+    """Return an Arrow file or stream as an Arrow table."""
 
     def table(file: BinaryIO) -> Any:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
         return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(file).read_all()
 
-    return _open(path, table, options)
+    return _open(path, table)
 
 
-def _open(path: str, load: Any, options: Options) -> EdgeColumns:
+def _open(path: str, load: Any) -> Any:
     if check_input(path) == 0:
         raise FileFormatError(path, "the file is empty")
     with open(path, "rb") as file:  # by Python: pyarrow accepts only UTF-8 names
@@ -78,7 +88,7 @@ def _open(path: str, load: Any, options: Options) -> EdgeColumns:
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
             raise FileFormatError(path, f"not a readable table: {reason}") from None
-    return _read(path, table, options)
+    return table
 
 
 def _whole_table(graph: Graph) -> Any:
