@@ -320,6 +320,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as J
 SkipOption = Annotated[
     bool, typer.Option("--skip-unknown", help="Ignore labels of nodes that are not there.")
 ]
+SkipIdsOption = Annotated[
+    bool, typer.Option("--skip-unknown", help="Leave out ids in files that are not those of nodes.")
+]
 SeedOption = Annotated[
     int,
     typer.Option("--random-state", "--seed", metavar="SEED", min=0, max=2**32 - 1, help="Random seed."),
