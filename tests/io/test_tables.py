@@ -214,6 +214,24 @@ def test_users_and_items_share_numbers(tmp_path, names):
         Graph.from_table(table, bipartite="yes")
 
 
+def test_bad_values_are_named_by_column_and_row(tmp_path):
+    ids = {"u": [1, 2, 3], "v": [2, 3, 4]}
+    for weights, message in (
+        ([1.0, -12.5, 2.0], "'amount': the weight of row 2 is -12.5: weights must be finite"),
+        ([1.0, 2.0, np.inf], "'amount': the weight of row 3 is inf"),
+        ([1.0, None, 2.0], r"'amount': a weight is missing \(null\) in row 2"),
+    ):
+        pq.write_table(pa.table({**ids, "amount": weights}), tmp_path / "w.parquet")
+        for ask in (
+            lambda: read_graph(tmp_path / "w.parquet", weight="amount"),
+            lambda given=weights: Graph.from_table(pa.table({**ids, "amount": given}), weight="amount"),
+        ):
+            with pytest.raises(InputError, match=message):
+                ask()
+    with pytest.raises(InputError, match=r"'t': the time of row 3 is missing \(null\)"):
+        Graph.from_table(pa.table({**ids, "t": [1, 2, None]}), time="t", half_life=1)
+
+
 def test_units_of_times():
     day = 86400
     start = 1.7e9

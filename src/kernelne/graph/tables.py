@@ -294,8 +294,13 @@ def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
         remedy = "weight=NAME (--weight NAME) takes another column, weight=False (--unweighted) none"
         raise InputError(f"the column {name!r} holds {kind}, not weights: {remedy}")
     if values.null_count:
-        raise InputError(f"the column {name!r}: a weight is missing (null)")
+        row = int(np.argmax(np.asarray(values.is_null()))) + 1
+        raise InputError(f"the column {name!r}: a weight is missing (null) in row {row:,}")
     weights: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        told = f"the weight of row {bad[0] + 1:,} is {weights[bad[0]]}"
+        raise InputError(f"the column {name!r}: {told}: weights must be finite and not negative")
     return weights
 
 
