@@ -25,7 +25,7 @@ from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
 from kernelne.links.shared import checked_embedding, pair_rows
-from kernelne.model.kernels import KERNELS, own_key
+from kernelne.model.kernels import kinds_of, own_key
 
 #: Number of products of a block, at most: 128 MB for both tables.
 _BLOCK = 2**24
@@ -260,7 +260,7 @@ class Ranking:
             self.center = embedding.vectors if embedding.center is None else embedding.center
             self.context = embedding.context
             kernels, coefficients = list(embedding.kernels), np.asarray(embedding.coefficients)
-        self._kinds = np.array([list(KERNELS).index(name) for name, _ in kernels])
+        self._kinds = np.array(kinds_of(name for name, _ in kernels))
         self._rank_rows = variant("kernelne.links.rank_rows", own_key(name for name, _ in kernels)).rank_rows
         self._sigmas = np.array([sigma for _, sigma in kernels], np.float32)
         self._coefficients = coefficients.astype(np.float32)
