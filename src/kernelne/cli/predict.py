@@ -55,6 +55,10 @@ def predict(
     everyone: Annotated[
         bool, typer.Option("--all", help="Predict for nodes with a label too, not only for those without.")
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Add a column for each class: P(fraud) is its probability."),
+    ] = False,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
     skip_unknown: SkipOption = False,
@@ -110,6 +114,9 @@ def predict(
                 "probability": told,
             }
         )
+        if probabilities:
+            for name, column in zip(model.classes_.tolist(), chances[found].T, strict=True):
+                table = table.append_column(f"P({name})", pa.array(column))
         write_table(output, table, overwrite)
     facts = {
         "labelled_nodes": len(rows),
@@ -121,10 +128,11 @@ def predict(
         "macro_f1": model.scores_.macro_f1,
         "calibration_error": model.scores_.calibration_error,
         "majority_accuracy": model.scores_.majority,
+        "kept_share": model.scores_.kept,
         "seed": random_state,
     }
     if as_json:
-        print_json(facts)
+        print_json({name: None if value != value else value for name, value in facts.items()})
     elif not quiet:
         say(f"Left out in turn: {model.scores_}")
         unsure_told = f"; {facts['unknown_nodes']:,} below the threshold" if facts["unknown_nodes"] else ""

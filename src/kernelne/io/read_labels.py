@@ -289,7 +289,9 @@ def _columns(
         told = _is_header(rows) if header is None else header
         return (0 if places[0] is None else places[0], 1 if places[1] is None else places[1]), told
     lower = [name.lower() for name in names]
-    labels = [k for k, name in enumerate(lower) if set(re.split(r"[\W_]+", name)) & _LABEL_NAMES]
+    labels = [k for k, name in enumerate(lower) if name in _LABEL_NAMES] or [
+        k for k, name in enumerate(lower) if set(re.split(r"[\W_]+", name)) & _LABEL_NAMES
+    ]
     nodes = [k for k, name in enumerate(lower) if name in _NODE_NAMES] or [
         k for k, name in enumerate(lower) if sniff.is_word(name) and k not in labels
     ]
