@@ -1,6 +1,6 @@
 """Write docs/commands.md, the reference of the command line, from the commands themselves.
 
-    python docs/_tools/commands.py > docs/commands.md
+python docs/_tools/commands.py > docs/commands.md
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from kernelne.cli import app
 
 HEAD = """# Commands
 
-Made from the commands by `python docs/_tools/commands.py`; `kernelne COMMAND --help` shows the same. GRAPH and LABELS are files, `-` for
-standard input, or names of [datasets](datasets.md); [formats](formats.md) are found by the suffix. Exit codes: 0 success, 1 failed
-after the work had started, 2 invalid arguments or input (nothing was done), 128 plus the number of the signal that ended it.
+Made from the commands by `python docs/_tools/commands.py`; `kernelne COMMAND --help` shows the same.
+GRAPH and LABELS are files, `-` for standard input, or names of [datasets](datasets.md);
+[formats](formats.md) are found by the suffix. Exit codes: 0 success, 1 failed after the work had
+started, 2 invalid arguments or input (nothing was done), 128 plus the number of the signal that ended
+it.
 """
 
 

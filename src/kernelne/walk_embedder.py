@@ -21,6 +21,7 @@ from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated, neighbourhoods
 from kernelne.growth import update_embedding
 from kernelne.model import combine_tables, defaults
+from kernelne.model.kernels import own_hashes
 from kernelne.progress import reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
 from kernelne.training.checkpoint import Checkpoint, Interrupted, train_on
@@ -111,6 +112,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self._trained_with = asdict(config) | {
             name: self._settle(checked)[name] for name in ("dim", "vectors", "norm")
         }
+        self._own_kernels = own_hashes(name for name, _ in config.kernels)
         self._trained_with |= {"model": type(self).__name__, "backend": self.backend}
         return self
 
@@ -198,6 +200,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             "seed": parameters.pop("seed"),
             "parameters": parameters,
             "chosen": dict(self.chosen_),
+            **({"own_kernels": dict(self._own_kernels)} if self._own_kernels else {}),
             "graph": describe_graph(self.graph_),
             "backend": parameters.pop("backend"),
             "frame": {"weight": self._frame.weight, "scale": self._frame.scale},

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from cli.running import FAST, assert_refused
-from kernelne import Embedding
+from kernelne import Embedding, read_graph
 
 # A few walks leave a mixture where it started, and the estimator says so.
 pytestmark = pytest.mark.filterwarnings("ignore:the loss:UserWarning")
@@ -136,14 +137,19 @@ def test_recommend_to_many(kernelne, club, tmp_path, suffix):
 def test_recommend_refuses_what_does_not_go_together(kernelne, club, tmp_path):
     (tmp_path / "words.txt").write_text("ann\n")
     (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "header.txt").write_text("id\n3\n")
     for args, word in (
         ([], "--all"),
-        (["1", "--all"], "--all"),
+        (["1", "--all"], "give only one of NODE"),
+        (["1", "--for", "words.txt"], "give only one of NODE"),
         (["1", "--candidates", "words.txt", "--to-prefix", "x"], "--to-prefix"),
-        (["1", "--candidates", "words.txt"], "integers"),
+        (["1", "--candidates", "words.txt"], "words.txt:1: no node 'ann'; the ids are integers"),
+        (["1", "--candidates", "words.txt", "--skip-unknown"], "none of its 1 ids"),
+        (["1", "--candidates", "header.txt"], "header.txt:1: no node 'id'"),
+        (["1", "--candidates", "header.txt"], "is it a header?"),
         (["1", "--candidates", "empty.txt"], "no node ids"),
         (["1", "--to-prefix", "x"], "no node id starts"),
-        (["1", "--predictor", "p.safetensors"], "needs --trained"),
+        (["1", "--predictor", "p.safetensors"], "--predictor='p.safetensors': needs --trained"),
         (["1", "--trained", "--predictor", "p.txt"], ".safetensors"),
         (["--all", "-o", "out.txt"], ".parquet"),
         (["--for", "none.txt", "-o", "out.csv"], "none.txt"),
@@ -151,6 +157,26 @@ def test_recommend_refuses_what_does_not_go_together(kernelne, club, tmp_path):
         assert_refused(
             kernelne("recommend", "karate", club / "club.npz", *args, cwd=tmp_path), tmp_path, word
         )
+
+
+def test_recommend_items_to_users(kernelne, tmp_path):
+    rng = np.random.default_rng(0)
+    pairs = {(u, i) for u, i in zip(rng.integers(0, 12, 80), rng.integers(0, 15, 80), strict=True)}
+    (tmp_path / "shop.csv").write_text("user,item\n" + "".join(f"u{u},i{i}\n" for u, i in sorted(pairs)))
+    graph = read_graph(tmp_path / "shop.csv")
+    Embedding(rng.normal(size=(graph.n_nodes, 4)), graph.nodes).save(tmp_path / "shop.npz")
+    (tmp_path / "items.txt").write_text("i1\ni2\ni99\n")
+    for args in (["--all", "--to-prefix", "i"], ["--from-prefix", "u"],
+                 ["--all", "--candidates", "items.txt", "--skip-unknown"]):  # fmt: skip
+        result = kernelne(
+            "recommend", "shop.csv", "shop.npz", *args, "-o", "new.csv", "--overwrite", cwd=tmp_path
+        )
+        assert result.returncode == 0, result.stderr
+        assert ("1 of 3 ids are unknown" in result.stderr) == ("items.txt" in args)
+        table = pd.read_csv(tmp_path / "new.csv")
+        assert set(table["node"].str[0]) == {"u"}
+        assert set(table["recommended"].str[0]) == {"i"}
+        assert table.columns.tolist() == ["node", "recommended", "rank", "score"]
 
 
 def test_recommend_trained(kernelne, club):
@@ -173,6 +199,7 @@ def test_recommend_trained(kernelne, club):
     )
     assert many.returncode == 0, many.stderr
     assert len((club / "all.csv").read_text().splitlines()) == 1 + 2 * 34
+    assert pd.read_csv(club / "all.csv").columns.tolist()[-1] == "probability"
     header, *rows = kernelne(*args, cwd=club).stdout.splitlines()
     assert header.split() == ["node", "probability"]
     assert len(rows) == 10

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cli.running import assert_refused
-from kernelne import Embedding
+from kernelne import Embedding, read_labels
 
 
 @pytest.fixture
@@ -43,6 +43,31 @@ def test_predict_for_all_and_above_a_threshold(kernelne, proteins):
     assert len(table) == 90
     assert facts["unknown_nodes"] == table["label"].isna().sum() == (table["probability"] < 0.9).sum() > 0
     assert facts["labelled_nodes"] == 60
+    assert 0 < facts["kept_share"] < 1
+    every = json.loads(kernelne(*args[:6], "--overwrite", "--json", cwd=proteins).stdout)
+    assert every["kept_share"] == 1
+    assert facts["accuracy"] > every["accuracy"]
+    Embedding(np.random.default_rng(1).normal(size=(90, 2)), [f"P{i}" for i in range(90)]).save(
+        proteins / "noise.npz"
+    )
+    noise = ["predict", "noise.npz", "labels.csv", "-o", "noise.csv", "--threshold", "0.99", "--overwrite"]
+    told = kernelne(*noise, cwd=proteins).stderr
+    assert "labels of none of 60 labelled nodes reach the threshold" in told
+    assert json.loads(kernelne(*noise, "--json", cwd=proteins).stdout)["accuracy"] is None
+
+
+def test_the_probability_of_each_class(kernelne, proteins):
+    (proteins / "fraud.csv").write_text(
+        "".join(f"P{i},{['fraud', 'fine', 'odd'][i % 3]}\n" for i in range(60))
+    )
+    args = ["predict", "vectors.npz", "fraud.csv", "-o", "told.csv", "--probabilities"]
+    assert kernelne(*args, cwd=proteins).returncode == 0
+    table = pd.read_csv(proteins / "told.csv")
+    chances = table[["P(fine)", "P(fraud)", "P(odd)"]]
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    np.testing.assert_allclose(chances.max(axis=1), table["probability"])
+    assert (chances.idxmax(axis=1) == "P(" + table["label"] + ")").all()
+    assert len(read_labels(proteins / "told.csv")) == 30
 
 
 def test_several_labels_have_several_lines(kernelne, proteins):
@@ -50,6 +75,7 @@ def test_several_labels_have_several_lines(kernelne, proteins):
     (proteins / "labels.tsv").write_text("".join(lines))
     result = kernelne("predict", "vectors.npz", "labels.tsv", "-o", "told.csv", cwd=proteins)
     assert result.returncode == 0, result.stderr
+    assert "Labels: 60 nodes, 2 classes, 20 with several labels" in result.stderr
     table = pd.read_csv(proteins / "told.csv")
     assert set(table["node"]) == {f"P{i}" for i in range(60, 90)}
     both = table.groupby("node")["label"].apply(set)

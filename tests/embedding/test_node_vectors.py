@@ -186,3 +186,13 @@ def test_a_grid_search_chooses_parameters_of_the_model(two_cliques, monkeypatch)
 def test_an_estimator_needs_a_graph():
     with pytest.raises(ParameterError, match="graph=None"):
         NodeVectors(KernelNE()).fit()
+
+
+@pytest.mark.filterwarnings("ignore:1 of 11 nodes have no edges:UserWarning")
+def test_fitted_estimators_and_classes(two_cliques):
+    model = KernelNE(dim=4, walks_per_node=5, random_state=0, n_threads=1).fit(two_cliques)
+    with pytest.raises(ParameterError, match=r"graph=None: .*pass estimator\.to_embedding\(\)"):
+        NodeVectors(model).fit()
+    assert NodeVectors(model.to_embedding()).fit_transform(two_cliques.nodes).shape == model.embedding_.shape
+    with pytest.raises(ParameterError, match=r"is a class: give an estimator, KernelNE\("):
+        NodeVectors(KernelNE, graph=two_cliques).fit()

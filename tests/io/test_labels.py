@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kernelne import Embedding, classify_nodes, cluster_nodes
@@ -327,3 +328,70 @@ def test_an_index_of_0_1_and_so_on_is_a_position_where_nodes_are_not_called_so()
     # Any other index was made on purpose.
     with pytest.raises(UnknownNodeError):
         classify_nodes(Embedding(np.eye(3), ["x", "y", "z"]), series.iloc[::-1])
+
+
+def test_the_output_of_predict_is_read(tmp_path):
+    text = '"node","label","probability"\n"ann","new york",0.5\n"bob",,0.25\n"cem","x",1\n'
+    for name in ("p.csv", "p.txt"):
+        labels = read_labels(_write(tmp_path, text, name))
+        assert _as_dict(labels) == {"ann": ["new york"], "cem": ["x"]}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_tables_of_labels(tmp_path, suffix):
+    def read(table, **options):
+        path = tmp_path / f"t{suffix}"
+        if suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+                writer.write_table(table)
+        return _as_dict(read_labels(path, **options))
+
+    predicted = pa.table({"node": ["a", "b", "c"], "label": ["x", None, "y;x"], "probability": [0.5, 0.2, 1]})
+    assert read(predicted) == {"a": ["x"], "c": ["x", "y"]}
+    assert read(predicted, joint="none") == {"a": ["x"], "c": ["y;x"]}
+    assert read(pa.table({"who": [1, 2], "what": [[5, 3], [3]]})) == {1: [3, 5], 2: [3]}
+    assert read(pa.table({"who": [1, 2, 3], "what": [5.0, None, 3.0]})) == {1: [5], 3: [3]}
+    assert read(pa.table({"k": ["x"], "n": [4], "s": [0]}), node="n", label=1) == {4: ["x"]}
+    for table, options, message in (
+        (pa.table({"k": ["x"], "n": [4], "s": [0]}), {}, "which of the columns 'k', 'n', 's'"),
+        (pa.table({"k": ["x"], "n": [4.5]}), {}, "expected integers or words"),
+        (pa.table({"k": ["x"]}), {}, "expected columns of nodes and labels"),
+        (pa.table({"k": ["x"], "n": pa.array([None], pa.string())}), {}, "no labels in the file"),
+        (predicted, {"separator": ","}, "separator=',': applies to text files"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read(table, **options)
+
+
+def test_missing_labels_are_left_out(tmp_path):
+    path = _write(tmp_path, "node,label\n1,NA\n2,x\n3,nan\n4,none\n5,x;None\n", "a.csv")
+    with pytest.warns(UserWarning, match="3 of 6 labels are missing values, such as 'NA', and are left out"):
+        labels = read_labels(path)
+    assert _as_dict(labels) == {2: ["x"], 4: ["none"], 5: ["x"]}
+    with pytest.raises(FileFormatError, match="no labels in the file: 2 of 2 labels are missing"):
+        read_labels(_write(tmp_path, "node,label\n1,NA\n2,NA\n", "a.csv"))
+
+
+def test_labels_that_look_joined(tmp_path):
+    path = _write(tmp_path, "node,label\n1,a|b\n2,b|c\n3,a\n", "a.csv")
+    with pytest.warns(UserWarning, match=r"most labels contain '\|', such as 'a\|b', .*--labels-joint '\|'"):
+        read_labels(path)
+    assert _as_dict(read_labels(path, joint="|")) == {1: ["a", "b"], 2: ["b", "c"], 3: ["a"]}
+    assert len(read_labels(path, joint="none").classes) == 3
+    one_each = _write(tmp_path, "node,label\n1,km/h\n2,m/s\n3,1/x\n", "a.csv")
+    assert len(read_labels(one_each).classes) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["P,GO:1,GO:2\nQ,GO:1,GO:3\n", "P,GO:1\nQ,GO:1,GO:3\n", "P,GO:1,GO:2\nQ,GO:1\n"]
+)
+def test_several_labels_without_quotes(tmp_path, text):
+    with pytest.raises(FileFormatError, match=r"several labels.*(quotes or .*by ';'|by ';' or in quotes)"):
+        read_labels(_write(tmp_path, text, "a.csv"))
+
+
+def test_nodes_with_several_labels_are_counted(tmp_path):
+    assert read_labels(_write(tmp_path, "1 a,b\n2 a\n3 b,c,a\n")).n_several == 2
+    assert read_labels(_write(tmp_path, "1 a\n2 a\n")).n_several == 0

@@ -152,8 +152,110 @@ def test_ages(tmp_path):
         for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
             with pytest.raises(InputError, match=message):
                 read_graph(path, weight="amount", **options)
-    with pytest.raises(InputError, match="'t': a time is nan"):
+    with pytest.raises(InputError, match="'t': the time of row 1 is nan"):
         Graph.from_table({"u": [1], "v": [2], "t": [np.nan]}, time="t", half_life=1)
+
+
+def test_ages_of_unweighted_graphs(tmp_path):
+    with pytest.warns(UserWarning, match="weigh by their age alone; not used: 'tx_id', 'channel', 'amount'"):
+        expected = Graph.from_table(TRANSACTIONS, time="timestamp", half_life="30d")
+    assert sorted(expected.weights.tolist()) == [0.125, 0.125, 0.25, 0.25, 1.5, 1.5]
+    for path in _files(tmp_path, TRANSACTIONS):
+        graph = read_graph(path, weighted=False, time="timestamp", half_life="30d")
+        assert graph.fingerprint == expected.fingerprint
+    four = pa.table({"a": ["x", "y"], "b": ["y", "z"], "c": [5, 7], "d": [1, 2]})
+    for path in _files(tmp_path, four):
+        if path.name == "i.csv":
+            continue
+        with pytest.warns(UserWarning, match="weigh by their age alone; not used: 'c'"):
+            graph = read_graph(path, time="d", half_life=1)
+        assert sorted(graph.weights.tolist()) == [0.5, 0.5, 1, 1]
+    for path in _files(tmp_path, four.select([0, 1, 3])):
+        with pytest.raises(FileFormatError, match="no weights"):
+            read_graph(path, weighted=True, source="a", target="b", time="d", half_life=1)
+    named = Graph.from_table(four.rename_columns(["a", "b", "weight", "d"]), time="d", half_life=1)
+    assert sorted(named.weights.tolist()) == [2.5, 2.5, 7, 7]
+
+
+def _aged(times, half_life):
+    edges = {"u": range(len(times)), "v": range(1, len(times) + 1), "t": times}
+    return Graph.from_table(edges, time="t", half_life=half_life).to_arrow()["weight"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "names", [("user_id", "item_id"), ("Customer ID", "Product ID"), ("author", "paper")]
+)
+def test_users_and_items_share_numbers(tmp_path, names):
+    one, other = names
+    table = pa.table({one: [1, 2, 3], other: [3, 4, 5]})
+    apart = Graph.from_edges([f"{one}:1", f"{one}:2", f"{one}:3"], [f"{other}:3", f"{other}:4", f"{other}:5"])
+    for path in _files(tmp_path, table):
+        with pytest.raises(
+            InputError, match=f"1 numbers in common, such as 3: .*--bipartite.*{one}:3 and {other}:3"
+        ):
+            read_graph(path, weighted=False)
+        assert read_graph(path, weighted=False, bipartite=False).n_nodes == 5
+        assert read_graph(path, weighted=False, bipartite=True).fingerprint == apart.fingerprint
+    with pytest.raises(InputError, match="in common"):
+        Graph.from_table(table)
+    assert Graph.from_table(table, bipartite=True).fingerprint == apart.fingerprint
+    more = Graph.from_table(table, bipartite=True, nodes=[f"{one}:9"])
+    assert more.nodes[0] == f"{one}:9"
+    for other_table in (
+        table.rename_columns(["source", "target"]),
+        pa.table({one: ["1", "3"], other: ["3", "4"]}),
+        pa.table({one: [1, 2], other: [3, 4]}),
+    ):
+        assert Graph.from_table(other_table).n_edges > 1
+    (tmp_path / "n.csv").write_text("1,2\n2,3\n")
+    plain = read_graph(tmp_path / "n.csv", bipartite=True)
+    assert plain.nodes.tolist() == ["source:1", "source:2", "target:2", "target:3"]
+    with pytest.raises(ParameterError, match="bipartite"):
+        Graph.from_table(table, bipartite="yes")
+
+
+def test_bad_values_are_named_by_column_and_row(tmp_path):
+    ids = {"u": [1, 2, 3], "v": [2, 3, 4]}
+    for weights, message in (
+        ([1.0, -12.5, 2.0], "'amount': the weight of row 2 is -12.5: weights must be finite"),
+        ([1.0, 2.0, np.inf], "'amount': the weight of row 3 is inf"),
+        ([1.0, None, 2.0], r"'amount': a weight is missing \(null\) in row 2"),
+    ):
+        pq.write_table(pa.table({**ids, "amount": weights}), tmp_path / "w.parquet")
+        for ask in (
+            lambda: read_graph(tmp_path / "w.parquet", weight="amount"),
+            lambda given=weights: Graph.from_table(pa.table({**ids, "amount": given}), weight="amount"),
+        ):
+            with pytest.raises(InputError, match=message):
+                ask()
+    with pytest.raises(InputError, match=r"'t': the time of row 3 is missing \(null\)"):
+        Graph.from_table(pa.table({**ids, "t": [1, 2, None]}), time="t", half_life=1)
+
+
+def test_units_of_times():
+    day = 86400
+    start = 1.7e9
+    assert _aged([start, start + day], "1d") == [0.5, 1]
+    assert _aged([1000 * start, 1000 * (start + day)], "1d") == [0.5, 1]
+    assert _aged([20240130, 20240131], 1) == [0.5, 1]
+    for times in (
+        [20240130, 20240131],
+        [19000, 19001],
+        [202401310000, 202401320000],
+        [2020, 2021],
+        [1, start],
+    ):
+        with pytest.raises(
+            ParameterError, match=r"'t' holds numbers from .* a number in the unit of the column"
+        ):
+            _aged(times, "1d")
+    for half_life in (30, "30"):
+        with pytest.raises(ParameterError, match=r"'t' holds dates, so give a unit .* such as 30d"):
+            _aged(["2024-01-30", "2024-01-31"], half_life)
+    with pytest.warns(UserWarning, match="2 of 3 edges are more than 20 half-lives .* newest is 2124-01-01"):
+        _aged(["2024-01-30", "2024-01-31", "2124-01-01"], "30d")
+    with pytest.warns(UserWarning, match="2 of 3 edges .* newest is 99: is one time wrong"):
+        _aged([1, 2, 99], 2)
 
 
 def test_half_lives():

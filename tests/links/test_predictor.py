@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, clone
@@ -310,6 +311,8 @@ def test_bad_input(split, embedding, fitted):
         fitted.predict_proba([[0, 9999]])
     with pytest.raises(InputError, match="ids mix"):
         fitted.recommend("nobody")
+    frame = pd.DataFrame({"user": [0, 1], "item": [2, 3]})
+    np.testing.assert_array_equal(fitted.predict_proba(frame), fitted.predict_proba([[0, 2], [1, 3]]))
     with pytest.raises(InputError, match="pairs of node ids"):
         fitted.predict_proba([0, 1])
     with pytest.raises(InputError, match="pair 1 is"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from kernelne import (
@@ -130,23 +132,52 @@ def test_measures_are_those_of_their_definitions():
     graph = load_dataset("karate").graph
     embedding = _embedding(graph)
     links = [(5, 20), (5, 21), (5, 22), (9, 30), (9, 30), (0, 1)]
-    found = rank_links(graph, embedding, links, k=8)
+    with pytest.warns(UserWarning, match="links: 1 of 6 are edges of the graph.* left out"):
+        found = rank_links(graph, embedding, links, k=8)
     every = recommend_links(graph, embedding, k=34)
     recall, ndcg, mrr = [], [], []
-    for node, wanted in ((5, {20, 21, 22}), (9, {30}), (0, {1})):
+    for node, wanted in ((5, {20, 21, 22}), (9, {30})):
         order = every.of(node).tolist()
         hits = np.array([other in wanted for other in order[:8]])
         gains = 1 / np.log2(np.arange(2, 10))
         recall.append(hits.sum() / len(wanted))
         ndcg.append((gains * hits).sum() / gains[: len(wanted)].sum())
         ranks = [1 + order.index(other) for other in wanted if other in order]
-        mrr.append(1 / min(ranks) if ranks else 0)  # 0 – 1 is an edge: it is not recommended
+        mrr.append(1 / min(ranks))
     assert (found.recall, found.ndcg, found.mrr) == pytest.approx(
         (np.mean(recall), np.mean(ndcg), np.mean(mrr))
     )
-    assert (found.k, found.n_nodes) == (8, 3)
-    assert rank_links(graph, embedding, np.array(links), k=8) == found
+    assert (found.k, found.n_nodes) == (8, 2)
+    frame = pd.DataFrame(links[:-1], columns=["from", "to"])
+    for same in (np.array(links[:-1]), frame, pa.Table.from_pandas(frame)):
+        assert rank_links(graph, embedding, same, k=8) == found
     assert "recall@8" in str(found)
+
+
+def test_links_that_cannot_be_recommended():
+    shop = _shop()
+    embedding, new = _embedding(shop), ("u0", "i0")
+    user, item = next(
+        (n, shop.nodes[shop.neighbours[shop.offsets[i]]]) for i, n in enumerate(shop.nodes) if n[0] == "u"
+    )
+    assert item not in ("i0", "i39")
+    for more, options, message in (
+        (("u0", "u1"), {}, "1 of 2 join nodes of the same side"),
+        ((user, item), {}, "1 of 2 are edges of the graph"),
+        (("u0", "i39"), {"candidates": ["i0", "i1"]}, "1 of 2 lead to nodes that are no candidates"),
+    ):
+        with pytest.warns(UserWarning, match=message):
+            found = rank_links(shop, embedding, [new, more], **options)
+        assert found == rank_links(shop, embedding, [new], **options)
+        with pytest.raises(InputError, match=message.replace("of 2", "of 1")):
+            rank_links(shop, embedding, [more], **options)
+    rows = shop.index_of(["u0", "i0"])
+    with pytest.raises(
+        InputError, match=r"links: .*look like row numbers: graph\.nodes\[split\.test_edges\]"
+    ):
+        rank_links(shop, embedding, rows[None])
+    with pytest.raises(InputError, match="columns 'a', 'b', 'c': give only the two"):
+        rank_links(shop, embedding, pd.DataFrame({"a": ["u0"], "b": ["i0"], "c": [1]}))
 
 
 def test_bad_arguments_are_refused():

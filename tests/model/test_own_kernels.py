@@ -19,7 +19,8 @@ from kernelne import (
 from kernelne._jit import source_digest
 from kernelne._variants import variant
 from kernelne.links import rank_rows
-from kernelne.model.kernels import BUILT_IN, KERNELS, own_key
+from kernelne.links.shared import checked_embedding
+from kernelne.model.kernels import BUILT_IN, KERNELS, check_kernels, kinds_of, known_to, own_hashes, own_key
 from kernelne.model.objective import loss_and_gradients, walk_pairs
 
 FACTOR = 2.0
@@ -67,9 +68,9 @@ def test_one_definition_for_doubles_and_singles():
 
 
 def test_compiled_code_knows_them():
-    loop = variant("kernelne.training.cpu.loop", own_key(["cauchy"]))
+    loop = variant("kernelne.training.cpu.loop", own_key(KERNELS))
     D = np.geomspace(1e-3, 50, 40).astype(np.float32)
-    for kind, (name, function) in enumerate(KERNELS.items()):
+    for kind, (name, function) in zip(kinds_of(KERNELS), KERNELS.items(), strict=True):
         values, slopes = np.empty_like(D), np.empty_like(D)
         loop.evaluate_kernel(kind, np.float32(1.5), D, values, slopes)
         expected = function(D.astype(np.float64), 1.5)
@@ -92,6 +93,8 @@ def test_training_and_ranking(tmp_path):
     best = recommend_links(graph, own.to_embedding(), [0], k=5)
     same = recommend_links(graph, known.to_embedding(), [0], k=5)
     assert best.to_pandas().iloc[0, 1] == same.to_pandas().iloc[0, 1]
+    assert other.to_embedding().provenance["own_kernels"] == own_hashes(["cauchy"])
+    assert "own_kernels" not in known.to_embedding().provenance
     # An embedding of a kernel that is not registered here is still an embedding.
     other.to_embedding().save(tmp_path / "own.npz")
     del KERNELS["cauchy"]
@@ -210,3 +213,44 @@ def test_names():
     for name in ("gaussian", "two words", "", 3, None):
         with pytest.raises(ParameterError, match="must be a Python name"):
             register_kernel(name, cauchy)
+
+
+def test_the_key_is_that_of_the_kernels_in_use():
+    key = own_key(["gaussian", "cauchy"])
+    assert own_key(["cauchy"]) == key != own_key(["bell"])
+    register_kernel("aaa", bell)
+    assert own_key(["cauchy"]) == key
+    assert own_key(["cauchy", "aaa"]) not in (key, own_key(["aaa"]))
+    assert kinds_of(["cauchy", "gaussian", "aaa", "cauchy"]) == [4, 0, 3, 4]
+    known = known_to(f"kernelne.training.cpu.loop+{own_key(['cauchy', 'aaa'])}")
+    assert known == [*BUILT_IN.values(), KERNELS["aaa"], KERNELS["cauchy"]]
+    assert known_to("kernelne.training.cpu.loop") == list(BUILT_IN.values())
+
+
+def rising(D, sigma):
+    far = np.maximum(sigma - 3, 0)
+    value = np.exp(-D)
+    return value, -value * (1 + far)
+
+
+def test_the_sigma_in_use_is_checked():
+    register_kernel("rising", rising)
+    KernelNE(kernel="rising", sigma=2.5).config()
+    with pytest.raises(ParameterError, match=r"sigma=5.0: the kernel rising is none for it: the slope"):
+        KernelNE(kernel="rising", sigma=5).config()
+    for name in ("bell", "cauchy", "rational", "compact"):
+        for sigma in (1e-3, 0.05, 7, 1e3):
+            check_kernels([(name, sigma)])
+
+
+def test_another_function_of_the_same_name_gives_a_warning():
+    graph = load_dataset("karate").graph
+    vectors = np.random.default_rng(0).normal(size=(34, 4)).astype(np.float32)
+    told = {"own_kernels": own_hashes(["cauchy"])}
+    embedding = Embedding(
+        vectors, graph.nodes, context=vectors, kernels=[("cauchy", 1.0)], coefficients=[1.0], provenance=told
+    )
+    assert checked_embedding(embedding, graph) is embedding
+    register_kernel("cauchy", bell)
+    with pytest.warns(UserWarning, match="the kernel cauchy is another function now"):
+        checked_embedding(embedding, graph)

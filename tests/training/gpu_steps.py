@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracle import config, judge
 
 from kernelne._variants import variant
-from kernelne.model.kernels import KERNELS, own_key
+from kernelne.model.kernels import KERNELS, kinds_of, own_key
 from kernelne.model.mixture import Moments, n_sums, step_coefficients
 from kernelne.model.objective import walk_pairs
 from kernelne.model.own_kernels import register_kernel
@@ -82,7 +82,7 @@ def assert_kernel_is_the_registrys(name: str, sigma: float, device: Any) -> None
     loop = variant("kernelne.training.gpu.loop", own_key([name]))
     D = torch.cat([torch.zeros(1), torch.logspace(-4, 3, 299)]).to(device)
     values, slopes = torch.full_like(D, torch.nan), torch.full_like(D, torch.nan)
-    loop.evaluate_kernel[(3,)](D, values, slopes, sigma, 300, KIND=list(KERNELS).index(name), BLOCK=128)
+    loop.evaluate_kernel[(3,)](D, values, slopes, sigma, 300, KIND=kinds_of([name])[0], BLOCK=128)
     exact = KERNELS[name](D.cpu().numpy().astype(float), sigma)
     for found, wanted in zip((values.cpu().numpy(), slopes.cpu().numpy()), exact, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())

@@ -84,7 +84,9 @@ def classify(
     }
     if not quiet:
         left_out = f"; {facts['without_label']:,} without label left out" if facts["without_label"] else ""
-        say(f"Labels: {facts['nodes']:,} nodes, {facts['classes']:,} classes{left_out}")
+        n_several = int((truth.sum(axis=1) > 1).sum())
+        several = f", {n_several:,} with several labels" if n_several else ""
+        say(f"Labels: {facts['nodes']:,} nodes, {facts['classes']:,} classes{several}{left_out}")
     settings: dict[str, Any] = {"train_sizes": shares, "n_repeats": repeats, "random_state": random_state}
     with working(), counted("scoring", "splits", quiet) as report:
         scores = classify_nodes(loaded.vectors[rows], truth, **settings, progress=report)

@@ -190,6 +190,12 @@ def given_labels(labels: str, given: dict[str, Any]) -> Labels:
     return found
 
 
+def told_labels(labels: Labels) -> str:
+    """Describe labels in one line, which shows a misread separator or column."""
+    several = f", {labels.n_several:,} with several labels" if labels.n_several else ""
+    return f"Labels: {len(labels):,} nodes, {len(labels.classes):,} classes{several}"
+
+
 def matched_labels(
     labels: str, given: dict[str, Any], how: str, nodes: NDArray[Any], skip_unknown: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -198,7 +204,7 @@ def matched_labels(
     try:
         rows, truth = getattr(found, how)(nodes, unknown="skip" if skip_unknown else "error")
     except InputError as error:
-        told = str(error).replace("unknown='skip'", "--skip-unknown")
+        told = str(error).replace("unknown='skip', or --skip-unknown,", "--skip-unknown")
         first = found.nodes.tolist()[0]
         if isinstance(first, str) and f"the first is {first!r}" in told and not is_dataset(labels):
             told += "; is the first line a header? --labels-header"
@@ -247,21 +253,32 @@ def given_node(text: str, nodes: NDArray[Any]) -> Any:
     return text
 
 
-def given_ids(path: Path, known: Graph | Embedding) -> NDArray[Any]:
-    """Read node ids of a graph or an embedding, one per line."""
+def given_ids(path: Path, known: Graph | Embedding, skip_unknown: bool = False) -> NDArray[Any]:
+    """Read node ids of a graph or an embedding, one per line; unknown ones are an error or left out."""
     import numpy as np
 
+    from kernelne.graph.ids import node_array
+
     texts = path.read_text(encoding="utf-8-sig").split("\n")
-    ids = np.array(list(filter(None, map(str.strip, texts))), object)
-    if not len(ids):
+    lines = [(number, text.strip()) for number, text in enumerate(texts, 1) if text.strip()]
+    if not lines:
         raise InputError(f"{path}: no node ids in the file")
-    if known.nodes.dtype != object:
-        try:
-            ids = ids.astype(np.int64)
-        except ValueError as error:
-            raise InputError(f"{path}: the ids are integers ({error})") from None
-    known.index_of(ids)
-    return ids
+    among = set(known.nodes.tolist())
+    ids = [given_node(text, known.nodes) for _, text in lines]
+    unknown = [place for place, node in enumerate(ids) if node not in among]
+    if unknown and not skip_unknown:
+        number, text = lines[unknown[0]]
+        header = "; is it a header?" if unknown == [0] else ""
+        more = f" ({len(unknown) - 1:,} more are unknown)" if len(unknown) > 1 else ""
+        whole = "; the ids are integers" if known.nodes.dtype != object else ""
+        told = f"no node {text!r}{more}{whole}{header}"
+        raise InputError(f"{path}:{number}: {told}; --skip-unknown leaves out unknown ids")
+    if len(unknown) == len(ids):
+        raise InputError(f"{path}: none of its {len(ids):,} ids is a node")
+    if unknown:
+        say(f"warning: {path}: {len(unknown):,} of {len(ids):,} ids are unknown and left out")
+    kept = np.delete(np.arange(len(ids)), unknown)
+    return node_array([ids[place] for place in kept])
 
 
 def told(graph: Graph) -> str:

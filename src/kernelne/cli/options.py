@@ -91,7 +91,15 @@ READING: Options = {
     "half_life": _reading(
         str | None,
         "--half-life",
-        help="Age at which an edge weighs half: in the unit of --time, or with a unit, such as 12h, 30d, 1y.",
+        help="Age at which an edge weighs half: with a unit, such as 12h, 30d, 1y, for dates and Unix times, "
+        "else in the unit of --time.",
+    ),
+    "bipartite": _reading(
+        bool | None,
+        "--bipartite/--no-bipartite",
+        help="Whether the two columns hold nodes of different kinds: each id gets the name of its column, as "
+        "in user_id:5; or equal ids are the same node.",
+        default="asked for where users and items have the same numbers",
     ),
     "skip_bad": _reading(
         bool, "--skip-bad", help="Edge lists: skip lines that cannot be read, and print how many there are."
@@ -327,6 +335,9 @@ KeepLayoutOption = Annotated[
 ]
 SkipOption = Annotated[
     bool, typer.Option("--skip-unknown", help="Ignore labels of nodes that are not there.")
+]
+SkipIdsOption = Annotated[
+    bool, typer.Option("--skip-unknown", help="Leave out ids in files that are not those of nodes.")
 ]
 SeedOption = Annotated[
     int,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelne.cli import completion
-from kernelne.cli.inputs import check_files, given_graph, given_labels
+from kernelne.cli.inputs import check_files, given_graph, given_labels, told_labels
 from kernelne.cli.options import (
     LABELS,
     READING,
@@ -82,6 +82,8 @@ def plot(
     loaded = Embedding.load(embedding)
     known = None if labels is None else given_labels(labels, given)
     if known is not None:
+        if not quiet:
+            say(told_labels(known))
         _tell_unknown(loaded, known, str(labels))
     network = None if graph is None else given_graph(graph, given)
     if not quiet:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kernelne.cli import completion
-from kernelne.cli.inputs import check_files, given_labels
+from kernelne.cli.inputs import check_files, given_labels, told_labels
 from kernelne.cli.options import (
     LABELS,
     LABELS_HELP,
@@ -55,6 +55,10 @@ def predict(
     everyone: Annotated[
         bool, typer.Option("--all", help="Predict for nodes with a label too, not only for those without.")
     ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Add a column for each class: P(fraud) is its probability."),
+    ] = False,
     overwrite: OverwriteOption = False,
     random_state: SeedOption = 0,
     skip_unknown: SkipOption = False,
@@ -88,6 +92,8 @@ def predict(
     model = NodeClassifier(threshold=threshold, random_state=random_state)
     with working():
         model.fit(loaded, mine)
+        if not quiet and not as_json:
+            say(told_labels(known))
         chances = model.predict_proba(loaded.vectors[wanted])
         best = chances.argmax(axis=1)
         if model.multilabel_:
@@ -108,6 +114,9 @@ def predict(
                 "probability": told,
             }
         )
+        if probabilities:
+            for name, column in zip(model.classes_.tolist(), chances[found].T, strict=True):
+                table = table.append_column(f"P({name})", pa.array(column))
         write_table(output, table, overwrite)
     facts = {
         "labelled_nodes": len(rows),
@@ -119,10 +128,11 @@ def predict(
         "macro_f1": model.scores_.macro_f1,
         "calibration_error": model.scores_.calibration_error,
         "majority_accuracy": model.scores_.majority,
+        "kept_share": model.scores_.kept,
         "seed": random_state,
     }
     if as_json:
-        print_json(facts)
+        print_json({name: None if value != value else value for name, value in facts.items()})
     elif not quiet:
         say(f"Left out in turn: {model.scores_}")
         unsure_told = f"; {facts['unknown_nodes']:,} below the threshold" if facts["unknown_nodes"] else ""

@@ -17,6 +17,7 @@ from kernelne.cli.options import (
     OverwriteOption,
     QuietOption,
     SeedOption,
+    SkipIdsOption,
     takes,
 )
 from kernelne.cli.output import print_json, print_table, say, working, write_table
@@ -56,13 +57,18 @@ def recommend(
     to_prefix: Annotated[
         str | None, typer.Option("--to-prefix", help="Choose from nodes whose id starts with this.")
     ] = None,
+    from_prefix: Annotated[
+        str | None, typer.Option("--from-prefix", help="Recommend to nodes whose id starts with this.")
+    ] = None,
+    skip_unknown: SkipIdsOption = False,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="OUT",
-            help="File to write: .csv or .parquet with node, recommended, rank, score.",
+            help="File to write: .csv or .parquet with node, recommended, rank, score or, if "
+            "--trained, probability.",
         ),
     ] = None,
     overwrite: OverwriteOption = False,
@@ -94,12 +100,18 @@ def recommend(
     from kernelne.embedding import Embedding
     from kernelne.io.files import check_output
 
-    if sum((bool(node), everyone, wanted_file is not None)) != 1:
-        raise InputError("nodes to recommend to: give one or more NODE, or --for FILE, or --all")
+    n_given = sum((bool(node), everyone, wanted_file is not None, from_prefix is not None))
+    if n_given != 1:
+        only = "only one of" if n_given else "one of"
+        raise InputError(
+            f"nodes to recommend to: give {only} NODE (one or more), --for FILE, --from-prefix and --all"
+        )
     if candidates is not None and to_prefix is not None:
         raise ParameterError("--to-prefix", to_prefix, "cannot be combined with --candidates")
-    if predictor is not None and (not trained or predictor.suffix.lower() != ".safetensors"):
-        raise ParameterError("--predictor", str(predictor), "must end in .safetensors, and needs --trained")
+    if predictor is not None and predictor.suffix.lower() != ".safetensors":
+        raise ParameterError("--predictor", str(predictor), "must end in .safetensors")
+    if predictor is not None and not trained:
+        raise ParameterError("--predictor", str(predictor), "needs --trained")
     if output is None and not node:
         raise InputError("give -o OUT: the recommendations to many nodes are written to a file")
     check_files(output, graph, embedding, given["nodes"], wanted_file, candidates)
@@ -114,14 +126,16 @@ def recommend(
     check_same_nodes(loaded, network, embedding, graph)
     wanted: Any = [given_node(text, network.nodes) for text in node or []] or None
     if wanted_file is not None:
-        wanted = given_ids(wanted_file, network)
+        wanted = given_ids(wanted_file, network, skip_unknown)
+    if from_prefix is not None:
+        wanted = _with_prefix(network, "--from-prefix", from_prefix)
     if wanted is not None:
         loaded.index_of(wanted)
-    chosen: Any = None if candidates is None else given_ids(candidates, network)
+    chosen: Any = None if candidates is None else given_ids(candidates, network, skip_unknown)
     if to_prefix is not None:
-        chosen = network.nodes[_starts_with(network.nodes, to_prefix)]
-        if not len(chosen):
-            raise ParameterError("--to-prefix", to_prefix, "no node id starts with it")
+        chosen = _with_prefix(network, "--to-prefix", to_prefix)
+    if everyone and chosen is not None:
+        wanted = _other_side(network, chosen)
     if not quiet:
         say(told(network))
         for each in wanted if node else []:
@@ -137,7 +151,9 @@ def recommend(
         else:
             found = recommend_links(network, loaded, wanted, k=k, candidates=chosen)
         if output is not None:
-            write_table(output, found.to_arrow(), overwrite)
+            table = found.to_arrow()
+            names = [*table.column_names[:-1], "probability" if trained else "score"]
+            write_table(output, table.rename_columns(names), overwrite)
     if output is not None:
         if not quiet:
             say(f"Wrote {output}: {len(found):,} recommendations")
@@ -145,14 +161,30 @@ def recommend(
     _print(found, "probability" if trained else "score", as_json)
 
 
-def _starts_with(nodes: Any, prefix: str) -> Any:
+def _with_prefix(graph: Graph, option: str, prefix: str) -> Any:
+    """Return the ids that start with a text, at least one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from kernelne.graph.ids import id_column
 
-    texts = id_column(nodes).cast(pa.large_string())
-    return pc.starts_with(texts, prefix).to_numpy(zero_copy_only=False)
+    texts = id_column(graph.nodes).cast(pa.large_string())
+    found = graph.nodes[pc.starts_with(texts, prefix).to_numpy(zero_copy_only=False)]
+    if not len(found):
+        raise ParameterError(option, prefix, "no node id starts with it")
+    return found
+
+
+def _other_side(graph: Graph, candidates: Any) -> Any:
+    """Return the ids on the other side if the candidates are on one side of a bipartite graph, else None."""
+    from kernelne.graph.ops import as_undirected
+    from kernelne.links.ranking import sides_of
+
+    sides = sides_of(as_undirected(graph))
+    if sides is None:
+        return None
+    mine = sides[graph.index_of(candidates)]
+    return graph.nodes[sides != mine[0]] if (mine == mine[0]).all() else None
 
 
 def _print(found: Recommendations, score: str, as_json: bool) -> None:

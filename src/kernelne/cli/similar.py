@@ -10,7 +10,15 @@ import typer
 
 from kernelne.cli import completion
 from kernelne.cli.inputs import check_files, given_ids, given_labels, given_node
-from kernelne.cli.options import LABELS, EmbeddingArgument, JsonOption, LabelsOption, QuietOption, takes
+from kernelne.cli.options import (
+    LABELS,
+    EmbeddingArgument,
+    JsonOption,
+    LabelsOption,
+    QuietOption,
+    SkipIdsOption,
+    takes,
+)
 from kernelne.cli.output import begin, print_json, print_table, say, working
 from kernelne.errors import FileFormatError, ParameterError
 
@@ -52,6 +60,7 @@ def similar(
         ),
     ] = False,
     labels: LabelsOption = None,
+    skip_unknown: SkipIdsOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
     **given: Any,
@@ -69,7 +78,7 @@ def similar(
     loaded = Embedding.load(embedding)
     wanted = [given_node(text, loaded.nodes) for text in nodes]
     loaded.index_of(wanted)
-    chosen = None if among is None else given_ids(among, loaded)
+    chosen = None if among is None else given_ids(among, loaded, skip_unknown)
     known = None if labels is None else given_labels(labels, given)
     indexed = not exact and _bring_index(loaded, embedding, metric, index, quiet)
     begin()

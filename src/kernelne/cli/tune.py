@@ -35,7 +35,12 @@ _FIXED = {
     name: MODEL[name] for name in ("dim", "window", "p", "q", "walks_per_node", "walk_length", "n_threads")
 }
 #: The negative form of options that are yes or no.
-_OFF = {"directed": "--undirected", "weighted": "--unweighted", "header": "--no-header"}
+_OFF = {
+    "bipartite": "--no-bipartite",
+    "directed": "--undirected",
+    "weighted": "--unweighted",
+    "header": "--no-header",
+}
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 

@@ -22,8 +22,8 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     Parameters
     ----------
     embedding: an Embedding, the path of a saved one, or an estimator such as KernelNE(), which is trained on
-        `graph`: a grid search can then choose its parameters, such as `nodevectors__embedding__sigma`. Folds
-        with the same parameters and `random_state` share one training.
+        `graph`: a grid search can then choose its parameters, such as `nodevectors__embedding__sigma`. Each
+        setting is trained once for all folds if `random_state` is an integer, else once for each fold.
     graph: the graph to train an estimator on, as for `MKernelNE.fit`.
     unknown: how to treat an id that is not in the embedding: "error" raises, "zeros" gives a row of zeros.
 
@@ -55,9 +55,13 @@ class NodeVectors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.embedding_ = Embedding.load(self.embedding)
         elif isinstance(self.embedding, Embedding):
             self.embedding_ = self.embedding
+        elif isinstance(self.embedding, type):
+            name = self.embedding.__name__
+            raise ParameterError("embedding", self.embedding, f"is a class: give an estimator, {name}(…)")
         elif hasattr(self.embedding, "to_embedding") and hasattr(self.embedding, "get_params"):
             if self.graph is None:
-                raise ParameterError("graph", None, "give the graph on which the estimator is to be trained")
+                told = "give the graph on which the estimator is to be trained; of a fitted one, pass "
+                raise ParameterError("graph", None, told + "estimator.to_embedding(), which needs no graph")
             self.embedding_ = _trained(self.embedding, as_graph(self.graph))
         else:
             raise ParameterError(

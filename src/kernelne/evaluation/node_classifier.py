@@ -36,6 +36,7 @@ class PredictionScores:
     calibration_error  how far a probability is from the share of nodes for which it holds, on average
     majority           accuracy of predicting the most frequent label for all
     n_nodes            number of labelled nodes
+    kept               share of nodes whose label reaches the threshold; accuracy, F1 and majority are theirs
     """
 
     accuracy: float
@@ -44,10 +45,14 @@ class PredictionScores:
     calibration_error: float
     majority: float
     n_nodes: int
+    kept: float = 1.0
 
     def __str__(self) -> str:
+        if self.kept == 0:
+            return f"the labels of none of {self.n_nodes:,} labelled nodes reach the threshold"
+        kept = "" if self.kept == 1 else f"{100 * self.kept:.1f} % reach the threshold, of these "
         return (
-            f"accuracy {self.accuracy:.3f} (most frequent label: {self.majority:.3f}), micro-F1 "
+            f"{kept}accuracy {self.accuracy:.3f} (most frequent label: {self.majority:.3f}), micro-F1 "
             f"{self.micro_f1:.3f}, macro-F1 {self.macro_f1:.3f}, calibration error "
             f"{self.calibration_error:.3f} on {self.n_nodes:,} labelled nodes, each left out once"
         )
@@ -183,10 +188,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             best = chances.argmax(axis=1)
             error = calibration_error(chances.max(axis=1), truth[np.arange(len(best)), best])
-        micro, macro = f1_scores(truth, told)
+        sure = (chances >= self.threshold).any(axis=1) if self.threshold else np.ones(len(truth), bool)
+        if not sure.any():
+            nan = float("nan")
+            return PredictionScores(nan, nan, nan, error, nan, len(truth), 0.0)
+        told, kept = told[sure], truth[sure]
+        micro, macro = f1_scores(kept, told)
         common = np.arange(truth.shape[1]) == truth.sum(axis=0).argmax()
-        exact = [float((guess == truth).all(axis=1).mean()) for guess in (told, common[None])]
-        return PredictionScores(exact[0], micro, macro, error, exact[1], len(truth))
+        exact = [float((guess == kept).all(axis=1).mean()) for guess in (told, common[None])]
+        return PredictionScores(exact[0], micro, macro, error, exact[1], len(truth), float(sure.mean()))
 
 
 def calibration_error(chances: NDArray[np.float64], right: NDArray[np.bool_]) -> float:

@@ -228,21 +228,22 @@ class Graph:
         drop_self_loops: bool = False,
         time: Any = None,
         half_life: Any = None,
+        bipartite: bool | None = None,
     ) -> Graph:
         """Build a graph from a table of edges: pandas, polars, pyarrow, a dict, or any that Arrow can read.
 
         `source` and `target` are the names of the id columns. The default is a common pair of names (source
         and target, src and dst, user and item, from_account and to_account …; case is ignored), else the only
         two columns, or the first two of three if the third holds numbers. `weight` is the name of the weight
-        column. The default is the column named weight, else the only other column; False means no weights. A
-        table that does not tell its columns is refused. `time` is a column of numbers or dates: the weight of
-        an edge halves with every `half_life` before the newest, in the unit of the numbers, or a text such as
-        "30d" (s, min, h, d, w, y). Otherwise as in `from_edges`.
+        column, by default weight, else the only other column; False means no weights. A table that does not
+        tell its columns is refused. `time` is a column of dates or numbers: an edge weighs half for every
+        `half_life` before the newest, such as "30d" (s, min, h, d, w, y) for dates and Unix times, else a
+        number in the unit of the column. `bipartite` is as in `read_graph`. Otherwise as in `from_edges`.
 
         >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
         <Graph: 3 nodes, 2 edges, directed, weighted>
         """
-        columns, weights = read_edges(table_columns(table), source, target, weight, time, half_life)
+        columns, weights = read_edges(table_columns(table), source, target, weight, time, half_life, bipartite)
         columns = {"nodes": read_ids([] if nodes is None else nodes, "nodes")} | columns
         return graph_from_columns(columns, weights, directed, drop_self_loops)
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, ParameterError, warn
 from kernelne.graph.ids import read_ids
-from kernelne.graph.times import aged, time_values
+from kernelne.graph.times import aged
 
 _INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives the column of an unnamed index
 #: Common names of the two id columns, without blanks and underscores, nor a final id or name.
@@ -31,6 +32,11 @@ COLUMN_PAIRS = (
     ("sender", "recipient"), ("payer", "payee"), ("follower", "followee"), ("follower", "followed"),
     ("citing", "cited"), ("caller", "callee"), ("parent", "child"), ("subject", "object"),
     ("author", "paper"), ("bait", "prey"), ("ligand", "receptor"), ("regulator", "target"), ("tf", "target"),
+)  # fmt: skip
+#: Nodes of different kinds, whose numbers do not mean the same.
+_TWO_KINDS = (
+    {"user", "customer", "buyer", "author", "reader", "viewer", "listener", "person", "member", "reviewer"},
+    {"item", "product", "movie", "artist", "business", "merchant", "paper", "book", "song", "article"},
 )  # fmt: skip
 _TIME = re.compile(
     r"(time|timestamp|ts|date|datetime|year|month|day|when|created|updated|.*(time|date|stamp))(at)?"
@@ -141,9 +147,9 @@ def choose_columns(
 
     By default source and target are a common pair of names (see `pair_of`), else the only two columns besides
     weight and time, else the first two of three if the third holds numbers; other tables are refused. The
-    default weight is the column named weight, else the only column left unless it is one of times; else there
-    is none, with a warning if other columns are numeric. A stored pandas index is used only under a common
-    name or if it is named explicitly.
+    default weight is the column named weight, else, if no column of times is given, the only column left
+    unless it is one of times; else there is none, with a warning if other columns are numeric. A stored
+    pandas index is used only under a common name or if it is named explicitly.
     """
     if (source is None) != (target is None):
         raise InputError("give both column names, source= and target= (--source, --target), or neither")
@@ -190,14 +196,16 @@ def _weight_of(names: Columns, source: Any, target: Any, time: Any) -> Any:
         return called[0]
     if (
         len(rest) == 1
+        and time is None
         and source != target
         and not _is(_TIME, rest[0])
         and not _holds_times(names.get(rest[0]))
     ):
         return rest[0]
     if any(_holds_numbers(names.get(name)) for name in rest):
+        told = "the graph is unweighted" if time is None else "edges weigh by their age alone"
         warn(
-            f"no column is named weight, so the graph is unweighted; not used: "
+            f"no column is named weight, so {told}; not used: "
             f"{', '.join(map(repr, rest[:20]))}; weight=NAME (--weight NAME) takes one of them, weight=False "
             "(--unweighted) none"
         )
@@ -289,8 +297,13 @@ def weight_column(values: Any, name: Any) -> NDArray[np.float64]:
         remedy = "weight=NAME (--weight NAME) takes another column, weight=False (--unweighted) none"
         raise InputError(f"the column {name!r} holds {kind}, not weights: {remedy}")
     if values.null_count:
-        raise InputError(f"the column {name!r}: a weight is missing (null)")
+        row = int(np.argmax(np.asarray(values.is_null()))) + 1
+        raise InputError(f"the column {name!r}: a weight is missing (null) in row {row:,}")
     weights: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        told = f"the weight of row {bad[0] + 1:,} is {weights[bad[0]]}"
+        raise InputError(f"the column {name!r}: {told}: weights must be finite and not negative")
     return weights
 
 
@@ -301,19 +314,51 @@ def _holds_times(values: Any) -> bool:
 
 
 def read_edges(
-    names: Columns, source: Any, target: Any, weight: Any, time: Any, half_life: Any
+    names: Columns, source: Any, target: Any, weight: Any, time: Any, half_life: Any, bipartite: bool | None
 ) -> tuple[dict[str, Any], NDArray[np.float64] | None]:
     """Return the columns of sources and targets as `read_ids` does, and weights, aged by their times."""
     check_time(time, half_life)
     chosen = choose_columns(names, source, target, weight, time)
-    columns = {
-        "sources": read_ids(names.get(chosen.source), f"the column {chosen.source!r}"),
-        "targets": read_ids(names.get(chosen.target), f"the column {chosen.target!r}"),
-    }
+    sources, targets = (read_ids(names.get(name), f"the column {name!r}") for name in chosen[:2])
+    sources, targets = apart(sources, targets, chosen[:2], bipartite)
     weights = None if chosen.weight is None else weight_column(names.get(chosen.weight), chosen.weight)
     if chosen.time is not None:
-        weights = aged(weights, time_values(names.get(chosen.time), chosen.time), half_life)
-    return columns, weights
+        weights = aged(weights, names.get(chosen.time), chosen.time, half_life)
+    return {"sources": sources, "targets": targets}, weights
+
+
+def apart(sources: Any, targets: Any, names: Sequence[Any], bipartite: bool | None) -> tuple[Any, Any]:
+    """Return the columns of ids, if `bipartite` with the name of its column before each: user_id:5.
+
+    If `bipartite` is None, raises InputError if the names are of different kinds, such as user and item, and
+    both columns have the same integers: one node would be both.
+    """
+    if bipartite not in (None, True, False):
+        raise ParameterError("bipartite", bipartite, "must be True, False or None")
+    if bipartite:
+        return _prefixed(sources, names[0]), _prefixed(targets, names[1])
+    plain = [_plain(name) for name in names]
+    kinds = {next((k for k, kind in enumerate(_TWO_KINDS) if name in kind), None) for name in plain}
+    integers = all(pa.types.is_integer(ids.type) for ids in (sources, targets))
+    if bipartite is None and kinds == {0, 1} and integers:
+        one, other = (ids.unique().cast(pa.int64()) for ids in (sources, targets))
+        shared = one.filter(pc.is_in(one, value_set=other))
+        if len(shared):
+            first = shared[0].as_py()
+            raise InputError(
+                f"the columns {names[0]!r} and {names[1]!r} have {len(shared):,} numbers in common, such as "
+                f"{first}: bipartite=True (--bipartite) keeps them apart, as {names[0]}:{first} and "
+                f"{names[1]}:{first}; bipartite=False (--no-bipartite) takes them as the same nodes"
+            )
+    return sources, targets
+
+
+def _prefixed(ids: Any, name: Any) -> Any:
+    texts = ids.cast(pa.large_string())
+    if not len(ids):
+        return ids
+    before, nothing = (pa.scalar(text, pa.large_string()) for text in (f"{name}:", ""))
+    return pc.binary_join_element_wise(before, texts, nothing)
 
 
 def check_time(time: Any, half_life: Any) -> None:

@@ -9,30 +9,35 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne._checks import check_duration
-from kernelne.errors import InputError
+from kernelne.errors import InputError, ParameterError, warn
 
 _OLDEST = 60  # half-lives: an older edge weighs no less, since a weight of zero would drop it
+_FADED = 20  # half-lives after which an edge hardly counts
+_SECONDS = (1e8, 1e10)  # Unix times of 1973 to 2286, in seconds
+_MILLISECONDS = (2.2e11, 1e13)  # of 1976 to 2286, and not 202401311200 nor 20240131120000
 
 
-def time_values(values: Any, name: Any) -> NDArray[np.float64]:
-    """Return a column of times as (m,) float64: numbers as they are, dates in seconds since 1970."""
+def _time_values(values: Any, name: Any) -> tuple[NDArray[np.float64], bool]:
+    """Return times as (m,) float64, and whether they are dates, which are in seconds since 1970."""
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         streams = hasattr(values, "__arrow_c_stream__")
         values = pa.chunked_array(values) if streams else pa.array(np.asarray(values))
     if values.null_count:
-        raise InputError(f"the column {name!r}: a time is missing (null)")
+        row = int(np.argmax(np.asarray(values.is_null()))) + 1
+        raise InputError(f"the column {name!r}: the time of row {row:,} is missing (null)")
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = _parsed(values, name)
     kind = values.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         moments = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        return np.asarray(moments, np.float64) / 1e6
+        return np.asarray(moments, np.float64) / 1e6, True
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise InputError(f"the column {name!r} holds {kind}, not times")
     times = np.asarray(values.cast(pa.float64(), safe=False), np.float64)
-    if not np.isfinite(times).all():
-        raise InputError(f"the column {name!r}: a time is {times[~np.isfinite(times)][0]}")
-    return times
+    bad = np.flatnonzero(~np.isfinite(times))
+    if len(bad):
+        raise InputError(f"the column {name!r}: the time of row {bad[0] + 1:,} is {times[bad[0]]}")
+    return times, False
 
 
 def _parsed(texts: Any, name: Any) -> Any:
@@ -46,11 +51,42 @@ def _parsed(texts: Any, name: Any) -> Any:
     raise InputError(f"the column {name!r}: {told} ({reason.partition(' as a scalar')[0]})")
 
 
-def aged(
-    weights: NDArray[np.float64] | None, times: NDArray[np.float64], half_life: Any
-) -> NDArray[np.float64]:
-    """Return weights that halve with every `half_life` between an edge and the newest one."""
-    unit = check_duration("half_life", half_life, "the unit of the times")
-    ages = (times.max() - times) / unit if len(times) else times
+def aged(weights: NDArray[np.float64] | None, values: Any, name: Any, half_life: Any) -> NDArray[np.float64]:
+    """Return weights that halve with every `half_life` between an edge and the newest one.
+
+    `values` are the times, the column `name`. A half-life with a unit applies to dates and to Unix times.
+    """
+    span = check_duration("half_life", half_life, "the unit of the times")
+    times, dates = _time_values(values, name)
+    if not len(times):
+        return times
+    has_unit = isinstance(half_life, str) and half_life.strip()[-1:].isalpha()
+    if dates and not has_unit:
+        told = f"the column {name!r} holds dates, so give a unit (s, min, h, d, w, y), such as {half_life}d"
+        raise ParameterError("half_life", half_life, told)
+    scale = 1.0 if dates or not has_unit else _seconds(times, name, half_life)
+    newest = float(times.max())
+    ages = (newest - times) * (scale / span)
+    n_faded = int(np.count_nonzero(ages > _FADED))
+    if 2 * n_faded > len(times):
+        shown = np.datetime64(int(newest * scale), "s") if has_unit else f"{newest:g}"
+        warn(
+            f"{n_faded:,} of {len(times):,} edges are more than {_FADED} half-lives older than the newest "
+            f"and hardly count; the newest is {shown}: is one time wrong, or the half-life too short?"
+        )
     factors: NDArray[np.float64] = np.exp2(-np.minimum(ages, _OLDEST))
     return factors if weights is None else weights * factors
+
+
+def _seconds(times: NDArray[np.float64], name: Any, half_life: Any) -> float:
+    """Return the length in seconds of the unit of Unix times; raises ParameterError for other numbers."""
+    least, most = float(times.min()), float(times.max())
+    for (low, high), unit in ((_SECONDS, 1.0), (_MILLISECONDS, 1e-3)):
+        if low <= least and most < high:
+            return unit
+    raise ParameterError(
+        "half_life",
+        half_life,
+        f"the column {name!r} holds numbers from {least:.12g} to {most:.12g}, which are no Unix times: give "
+        "the half-life as a number in the unit of the column, or dates such as 2024-01-31",
+    )

@@ -110,6 +110,11 @@ class Labels:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @property
+    def n_several(self) -> int:
+        """The number of nodes with more than one label."""
+        return int(np.count_nonzero(np.bincount(self._owners, minlength=1) > 1))
+
     def __repr__(self) -> str:
         several = "" if self._most <= 1 else f", up to {self._most} a node"
         return f"<Labels of {len(self):,} nodes, {len(self.classes):,} classes{several}>"
@@ -191,7 +196,7 @@ class Labels:
             node = self.nodes.tolist()[missing[0]]
             raise unknown_node(
                 f"{len(missing):,} of {len(self):,} labelled nodes are unknown here, the first is {node!r} "
-                "(unknown='skip' leaves them out)",
+                "(unknown='skip', or --skip-unknown, leaves them out)",
                 node,
                 nodes,
             )

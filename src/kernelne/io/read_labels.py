@@ -1,4 +1,4 @@
-"""Read node labels from a file: text with columns of nodes and labels, or a .mat file."""
+"""Read node labels from a file: text with columns of nodes and labels, a table, or a .mat file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kernelne.errors import FileFormatError, InputError, ParameterError
+from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph.ids import plain_integers, string_objects
 from kernelne.io.labels import Labels
 from kernelne.io.text import lines as text_lines
@@ -24,6 +24,9 @@ from kernelne.io.text.columns import Layout, read_columns
 from kernelne.io.text.sniff import Field
 from kernelne.io.text.tokens import WHITESPACE
 
+_TABLES = (".parquet", ".arrow", ".feather")
+_MISSING = ["NA", "N/A", "nan", "NaN", "null", "NULL", "None"]  # what programs write where there is no label
+_JOINTS = "|/"  # may separate labels, or be part of one
 _NODE_NAMES = {"node", "nodes", "node_id", "nodeid", "node id", "id", "name", "vertex", "vertex_id"}
 _LABEL_NAMES = {
     "label", "labels", "class", "classes", "group", "groups", "community", "communities", "category",
@@ -47,7 +50,8 @@ def read_labels(
     whitespace, semicolons or commas; with commas, several labels are separated by semicolons, or by commas in
     quotes. A node may also have one line for each of its labels; a node without a label (`ann,`) is left out.
     Blank lines and lines that start with # or % are skipped. There may be more columns if a header, or `node`
-    and `label`, tell which ones these are.
+    and `label`, tell which ones these are. The labels NA, N/A, nan, null and None are left out, with a
+    warning. A table (.parquet, .arrow, .feather) has such columns; several labels are a list, or as in CSV.
 
     Node ids are read as by `read_graph`: integers if all are, else strings. The same applies to labels.
 
@@ -69,6 +73,8 @@ def read_labels(
     if Path(path).suffix.lower() == ".mat":
         options = {"header": header, "separator": separator, "joint": joint, "node": node, "label": label}
         return _read_mat(path, options)
+    if Path(path).suffix.lower() in _TABLES:
+        return _read_table(path, {"header": header, "separator": separator}, joint, node, label)
     if header not in (None, True, False):
         raise ParameterError("header", header, "must be True, False or None")
     mark = sniff.read_separator(separator)
@@ -82,9 +88,8 @@ def read_labels(
     try:
         places, told = _columns(rows, header, node, label)
     except InputError as error:
-        raise FileFormatError(
-            path, str(error), line=sample[0][0], text=text_lines.shown(sample[0][1])
-        ) from None
+        message = str(error) + (_several_labels(mark) if header is None and node is None else "")
+        raise FileFormatError(path, message, line=sample[0][0], text=text_lines.shown(sample[0][1])) from None
     first_line = sample[0][0] + bool(told)
     layout = Layout(mark, max(2, len(rows[0])), places, first_line, may_lack_last_id=True)
     found = read_columns(path, layout, True, partial(_line_error, path, layout))
@@ -105,19 +110,103 @@ def read_labels(
         raise FileFormatError(path, "no labels in the file: the label of every node is empty")
     nodes, lists = nodes.take(pa.array(given)), lists.take(pa.array(given))
     between = _joint(mark, lists, joint)
+    owners, names, empty = _split(lists, between)
+    if empty is not None:
+        line, raw = next(islice(text_lines.data_lines(path, first_line), int(given[empty]), None))
+        expected = f"expected a label before and after each {between!r}"
+        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
+    return _labels(path, nodes, owners, names, joint)
+
+
+def _split(lists: Any, between: str) -> tuple[NDArray[Any], Any, int | None]:
+    """Return the positions of nodes and their labels, a pair each, and the first node with an empty label."""
     split = pc.split_pattern(lists, between)
     owners = pc.list_parent_indices(split).to_numpy()
     names = pc.utf8_trim_whitespace(pc.list_flatten(split))
     empty = pc.index(names, pa.scalar("", pa.large_string())).as_py()
-    if empty >= 0:
-        line, raw = next(islice(text_lines.data_lines(path, first_line), int(given[owners[empty]]), None))
-        expected = f"expected a label before and after each {between!r}"
-        raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
-    ids, places_of = _encode(nodes)
+    return owners, names, int(owners[empty]) if empty >= 0 else None
+
+
+def _labels(path: str, nodes: Any, owners: NDArray[Any], names: Any, joint: str | None) -> Labels:
+    """Return labels: the node `nodes[owners[k]]` has the label `names[k]`, unless that is a missing value."""
+    missing = pc.is_in(names, value_set=pa.array(_MISSING, names.type)).to_numpy(zero_copy_only=False)
+    if missing.any():
+        first = names[int(missing.argmax())].as_py()
+        n_missing = int(np.count_nonzero(missing))
+        told = f"{n_missing:,} of {len(names):,} labels are missing values, such as {first!r}"
+        if n_missing == len(names):
+            raise FileFormatError(path, f"no labels in the file: {told}")
+        warn(f"{path}: {told}, and are left out")
+        owners, names = owners[~missing], names.filter(pa.array(~missing))
+    if joint is None:
+        _tell_joint(path, names)
+    ids, places_of = _encode(nodes.take(pa.array(owners)))
     classes, columns = _encode(names)
     order = np.argsort(classes, kind="stable")
     ranks = np.argsort(order)
-    return Labels.from_pairs(ids, classes[order], places_of[owners], ranks[columns])
+    return Labels.from_pairs(ids, classes[order], places_of, ranks[columns])
+
+
+def _tell_joint(path: str, names: Any) -> None:
+    """Warn if most labels seem to be several, joined by a character that is not taken as a separator."""
+    for mark in _JOINTS:
+        if 2 * (pc.sum(pc.match_substring(names, mark)).as_py() or 0) <= len(names):
+            continue
+        joined = [{*filter(None, name.split(mark))} for name in names.unique().to_pylist()]
+        parts = {part for whole in joined for part in whole}
+        if len(joined) > 1 and 2 * sum(map(len, joined)) >= 3 * len(
+            parts
+        ):  # many parts are in several labels
+            first = next(name for name in names.to_pylist() if mark in name)
+            warn(
+                f"{path}: most labels contain {mark!r}, such as {first!r}, and are taken as they are: "
+                f"joint={mark!r} (--labels-joint {mark!r}) splits them, joint='none' does not"
+            )
+            return
+
+
+def _read_table(path: str, given: dict[str, Any], joint: str | None, node: Any, label: Any) -> Labels:
+    from kernelne.io.graphs.arrow import ipc_table, parquet_table
+
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(name, value, "applies to text files, not to a table")
+    table = (parquet_table if path.lower().endswith(".parquet") else ipc_table)(path)
+    if table.num_columns < 2:
+        raise FileFormatError(path, f"expected columns of nodes and labels, found {table.column_names!r}")
+    try:
+        places, _ = _columns([[Field(name, False) for name in table.column_names]], True, node, label)
+    except InputError as error:
+        raise FileFormatError(path, str(error)) from None
+    nodes, values = (table.column(place).combine_chunks() for place in places)
+    keep = pc.and_(pc.is_valid(nodes), pc.is_valid(values))
+    nodes, values = _texts(path, nodes.filter(keep)), values.filter(keep)
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        owners, names = pc.list_parent_indices(values).to_numpy(), _texts(path, pc.list_flatten(values))
+    else:
+        lists = _texts(path, values)
+        some = pc.not_equal(lists, "")
+        nodes, lists = nodes.filter(some), lists.filter(some)
+        between = _joint(ord(","), lists, joint)
+        owners, names, empty = _split(lists, between)
+        if empty is not None:
+            told = f"expected a label before and after each {between!r}"
+            raise FileFormatError(path, told, text=lists[empty].as_py())
+    if not len(names):
+        raise FileFormatError(path, "no labels in the file")
+    return _labels(path, nodes, owners, names, joint)
+
+
+def _texts(path: str, values: Any) -> Any:
+    """Return integers, words or truth values as texts; whole numbers that are floats as integers."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        if pa.types.is_floating(values.type):
+            values = values.cast(pa.int64())
+        return values.cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise FileFormatError(path, f"expected integers or words as nodes and labels ({error})") from None
 
 
 def _read_mat(path: str, given: dict[str, Any]) -> Labels:
@@ -175,6 +264,10 @@ def _find_separator(path: str | os.PathLike[str], lines: Sequence[bytes], many: 
 
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     marks = [mark for mark in sniff.SEPARATORS if mark != WHITESPACE or ".csv" not in suffixes]
+    for mark in marks:
+        names = [field.text.lower() for field in sniff.split(lines[0], mark)]
+        if len(names) > 2 and _NODE_NAMES & {*names} and _LABEL_NAMES & {*names}:
+            return mark  # a header that tells its columns
     best = max(marks, key=score)
     if score(best)[0] and not many:
         return best
@@ -196,7 +289,9 @@ def _columns(
         told = _is_header(rows) if header is None else header
         return (0 if places[0] is None else places[0], 1 if places[1] is None else places[1]), told
     lower = [name.lower() for name in names]
-    labels = [k for k, name in enumerate(lower) if set(re.split(r"[\W_]+", name)) & _LABEL_NAMES]
+    labels = [k for k, name in enumerate(lower) if name in _LABEL_NAMES] or [
+        k for k, name in enumerate(lower) if set(re.split(r"[\W_]+", name)) & _LABEL_NAMES
+    ]
     nodes = [k for k, name in enumerate(lower) if name in _NODE_NAMES] or [
         k for k, name in enumerate(lower) if sniff.is_word(name) and k not in labels
     ]
@@ -213,6 +308,12 @@ def _columns(
     if header is None:
         header = node is None or label is None or all(field.is_name for field in rows[0])
     return (found[0], found[1]), header
+
+
+def _several_labels(mark: int) -> str:
+    """Return how several labels of a node are written."""
+    quotes = "put them in quotes or " if mark == ord(",") else ""
+    return f"; if a node has several labels, {quotes}separate them by {_joint(mark)!r}"
 
 
 def _place(names: Sequence[str], given: Any, parameter: str) -> int | None:
@@ -248,6 +349,7 @@ def _line_error(
 ) -> FileFormatError:
     joint = _joint(layout.separator)
     wanted = f"expected a node and its labels separated by {layout.between}, several labels by {joint!r}"
+    wanted += " or in quotes" if layout.separator == ord(",") else ""
     expected = {
         tokens.EMPTY_ID: f"{wanted}; a field is empty",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",

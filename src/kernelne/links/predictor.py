@@ -26,7 +26,7 @@ from kernelne.io.files import PathLike
 from kernelne.links import predictor_file
 from kernelne.links.features import LinkFeatures
 from kernelne.links.ranking import Recommendations, recommend_links
-from kernelne.links.shared import checked_embedding
+from kernelne.links.shared import checked_embedding, pair_rows
 from kernelne.links.trees import Trees
 from kernelne.model.defaults import is_automatic
 from kernelne.progress import Progress
@@ -124,7 +124,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, pairs: Any, base_rate: float = 0.5) -> NDArray[np.float64]:
-        """Return the probabilities (k, 2) of no edge and of an edge, for pairs (k, 2) of node ids.
+        """Return the probabilities (k, 2) of no edge and of an edge, for pairs (k, 2) or a table of node ids.
 
         base_rate: share of edges among the pairs that could be asked about. With 0.5 edges and other pairs
         are assumed to be equally frequent, so a pair of a probability above 0.5 is more like an edge. Among
@@ -133,13 +133,11 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         if isinstance(base_rate, bool) or not isinstance(base_rate, Real) or not 0 < base_rate < 1:
             raise ParameterError("base_rate", base_rate, "must be above 0 and below 1")
         check_is_fitted(self, "n_held_out_")
-        if isinstance(pairs, np.ndarray) and (pairs.ndim != 2 or pairs.shape[1] != 2):
-            raise InputError(f"pairs: shape {pairs.shape}: give pairs of node ids, shape (k, 2)")
-        ends = pairs.T if isinstance(pairs, np.ndarray) else _columns(pairs)
-        rows = np.column_stack([self.graph_.index_of(column) for column in ends]).reshape(-1, 2)
+        rows = pair_rows(self.graph_, pairs, "pairs")
         alone = np.flatnonzero(rows[:, 0] == rows[:, 1])
         if alone.size:
-            raise InputError(f"pairs: pair {alone[0]} joins node {ends[0][alone[0]]!r} to itself: remove it")
+            node = self.graph_.nodes.tolist()[rows[alone[0], 0]]
+            raise InputError(f"pairs: pair {alone[0]} joins node {node!r} to itself: remove it")
         return self._chances(rows, float(base_rate))
 
     def recommend(self, node: Any, k: int = 10, candidates: Any = None) -> Any:
@@ -358,18 +356,6 @@ def _settled(embedder: Any, embedding: Embedding) -> Any:
         return embedder
     left_open = [name for name, value in given.items() if value is None or name == "kernels"]
     return clone(embedder).set_params(**{name: getattr(found, name) for name in left_open})
-
-
-def _columns(pairs: Any) -> list[list[Any]]:
-    """Return the first and the second ids of a list of pairs; ids, tuples too, are not converted."""
-    try:
-        rows = [tuple(pair) for pair in pairs]
-    except TypeError:
-        raise InputError(f"pairs: {pairs!r}: give pairs of node ids, [(id, id), …]") from None
-    bad = next((i for i, row in enumerate(rows) if len(row) != 2), None)
-    if bad is not None:
-        raise InputError(f"pairs: pair {bad} is {rows[bad]!r}: give pairs of node ids, [(id, id), …]")
-    return [[row[0] for row in rows], [row[1] for row in rows]]
 
 
 def _only(embedding: Embedding, names: list[str]) -> Embedding:

@@ -21,11 +21,11 @@ from kernelne._checks import available_threads, check_count
 from kernelne._html import html_facts, html_table
 from kernelne._variants import variant
 from kernelne.embedding import Embedding
-from kernelne.errors import InputError
+from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
-from kernelne.links.shared import checked_embedding
-from kernelne.model.kernels import KERNELS, own_key
+from kernelne.links.shared import checked_embedding, pair_rows
+from kernelne.model.kernels import kinds_of, own_key
 
 #: Number of products of a block, at most: 128 MB for both tables.
 _BLOCK = 2**24
@@ -146,15 +146,13 @@ def rank_links(
 ) -> RankingScores:
     """Score the recommendations of `recommend_links` by links that the graph does not have.
 
-    links: pairs (m, 2) of node ids; the second of a pair is to be recommended to the first.
+    links: pairs (m, 2) of node ids, or a table of two columns; the second of a pair is to be recommended to
+    the first. Links that the graph has, or to nodes that are no candidates, are left out with a warning.
     """
     check_count("k", k)
     ranking = Ranking(graph, embedding)
-    pairs = links.T if isinstance(links, np.ndarray) else list(zip(*links, strict=True))
-    if len(pairs) != 2:
-        raise InputError("links: give pairs of node ids, [(id, id), …]")
-    sought = Sought.of(*(_rows(ranking.graph, list(side), "links") for side in pairs))
     chosen = None if candidates is None else np.unique(_rows(ranking.graph, candidates, "candidates"))
+    sought = Sought.of(*_new_links(ranking, pair_rows(ranking.graph, links, "links"), chosen).T)
     gains = 1 / np.log2(np.arange(2, k + 2))
     best = np.cumsum(gains)
     recall = ndcg = mrr = 0.0
@@ -169,6 +167,30 @@ def rank_links(
         mrr += float((1 / block.first_hits[ranked]).sum())
     n = max(len(sought.rows), 1)
     return RankingScores(recall / n, ndcg / n, mrr / n, k, len(sought.rows))
+
+
+def _new_links(
+    ranking: Ranking, pairs: NDArray[np.int64], candidates: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """Return those of the pairs (m, 2) of rows that can be recommended; warn of the others."""
+    graph, n = ranking.graph, ranking.graph.n_nodes
+    arcs = np.repeat(np.arange(n), graph.degrees) * n + graph.neighbours
+    known = np.isin(pairs @ (n, 1), arcs)
+    reasons = [(known, "are edges of the graph, which are not recommended")]
+    if candidates is not None:
+        reasons.append((~known & ~np.isin(pairs[:, 1], candidates), "lead to nodes that are no candidates"))
+    elif ranking.sides is not None:
+        same = ranking.sides[pairs[:, 0]] == ranking.sides[pairs[:, 1]]
+        reasons.append((~known & same, "join nodes of the same side of a bipartite graph"))
+    told = [f"{left.sum():,} of {len(pairs):,} {reason}" for left, reason in reasons if left.any()]
+    kept: NDArray[np.int64] = pairs[~np.any([left for left, _ in reasons], axis=0)]
+    if told and not len(kept):
+        raise InputError(
+            f"links: {'; '.join(told)}: hide links before the graph is embedded, see split_links"
+        )
+    if told:
+        warn(f"links: {'; '.join(told)}; they are left out")
+    return kept
 
 
 class Sought(NamedTuple):
@@ -216,6 +238,11 @@ class Block(NamedTuple):
     first_hits: NDArray[np.int64]  # (q,): rank of the best of the links looked for; 0 without
 
 
+def sides_of(graph: Graph) -> NDArray[Any] | None:
+    """Return the sides, 0 or 1, of the rows of an undirected graph; None if it has none but by chance."""
+    return graph.sides if graph.n_edges - graph.n_nodes >= _MORE_EDGES else None
+
+
 class Ranking:
     """Scores all candidates as new neighbours of nodes, in blocks of matrix products."""
 
@@ -223,8 +250,7 @@ class Ranking:
         given = as_graph(graph)
         embedding = checked_embedding(embedding, given)
         self.graph = as_undirected(given)
-        enough = self.graph.n_edges - self.graph.n_nodes >= _MORE_EDGES
-        self._sides = self.graph.sides if enough else None
+        self.sides = sides_of(self.graph)
         if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
             lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
             unit = (embedding.vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
@@ -234,7 +260,7 @@ class Ranking:
             self.center = embedding.vectors if embedding.center is None else embedding.center
             self.context = embedding.context
             kernels, coefficients = list(embedding.kernels), np.asarray(embedding.coefficients)
-        self._kinds = np.array([list(KERNELS).index(name) for name, _ in kernels])
+        self._kinds = np.array(kinds_of(name for name, _ in kernels))
         self._rank_rows = variant("kernelne.links.rank_rows", own_key(name for name, _ in kernels)).rank_rows
         self._sigmas = np.array([sigma for _, sigma in kernels], np.float32)
         self._coefficients = coefficients.astype(np.float32)
@@ -248,7 +274,7 @@ class Ranking:
         sought: Sought = _NOTHING,
     ) -> Iterator[Block]:
         """Yield the k best candidates for these rows, and the rank of the best of their `sought` links."""
-        sides = self._sides
+        sides = self.sides
         if candidates is not None or sides is None:
             everyone = np.arange(self.graph.n_nodes) if candidates is None else candidates
             yield from self._blocks(rows, k, everyone, sought)

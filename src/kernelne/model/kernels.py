@@ -77,24 +77,47 @@ BUILT_IN: dict[str, KernelFunction] = {
     "schoenberg": schoenberg,
     "inverse_multiquadric": inverse_multiquadric,
 }
-#: Name → function, with those of `register_kernel`. A kernel's position is its number in compiled loops.
+#: Name → function, with those of `register_kernel`.
 KERNELS: dict[str, KernelFunction] = dict(BUILT_IN)
+#: Checks of registered kernels at the σ that is used; raise a ParameterError.
+OWN_CHECKS: dict[str, Callable[[float], None]] = {}
+#: Registered functions in compiled code, by the key of `own_key`.
+_compiled: dict[str, list[KernelFunction]] = {}
+
+
+def _own(names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name not in BUILT_IN})
+
+
+def own_hashes(names: Iterable[str]) -> dict[str, str]:
+    """Return a hash of the function of each of these kernels that is not built in, by name."""
+    # The file of a registered function holds the hash of its text: see `own_kernels`.
+    return {name: KERNELS[name].__code__.co_filename.strip("<>").split()[-1] for name in _own(names)}
 
 
 def own_key(names: Iterable[str]) -> str | None:
-    """Return a key of the registered functions if one of these kernels is not built in, else None.
+    """Return a key of the registered functions among these kernels; None if all are built in.
 
-    Compiled loops contain all kernels they know: those of this key are other code than the usual ones.
+    Compiled loops contain the kernels they know: the built-in ones, then those of their key.
     """
-    if all(name in BUILT_IN for name in names):
+    hashes = own_hashes(names)
+    if not hashes:
         return None
-    files = [f"{name} {function.__code__.co_filename}" for name, function in KERNELS.items()]
-    return hashlib.blake2b("\n".join(files[len(BUILT_IN) :]).encode(), digest_size=8).hexdigest()
+    key = hashlib.blake2b(repr(sorted(hashes.items())).encode(), digest_size=8).hexdigest()
+    _compiled[key] = [KERNELS[name] for name in hashes]
+    return key
+
+
+def kinds_of(names: Iterable[str]) -> list[int]:
+    """Return the numbers of kernels in the compiled code of `own_key(names)`."""
+    names = list(names)
+    known = [*BUILT_IN, *_own(names)]
+    return [known.index(name) for name in names]
 
 
 def known_to(module: str) -> list[KernelFunction]:
-    """Return the kernels of a module's compiled code: all of them if it is a variant (see `variant`)."""
-    return list((KERNELS if "+" in module else BUILT_IN).values())
+    """Return the kernels of a module's compiled code, with those of its key if it is a variant."""
+    return [*BUILT_IN.values(), *_compiled.get(module.partition("+")[2], [])]
 
 
 def check_kernels(
@@ -124,4 +147,6 @@ def check_kernels(
             raise ParameterError(
                 parameter, f"{name}:{sigma}", "sigma must be a positive number between 0.001 and 1000"
             )
+        if name in OWN_CHECKS:
+            OWN_CHECKS[name](float(sigma))
     return tuple((name, float(sigma)) for name, sigma in pairs)

@@ -13,13 +13,14 @@ import linecache
 import textwrap
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kernelne.errors import ParameterError
 from kernelne.model import kernels
-from kernelne.model.kernels import BUILT_IN, KERNELS
+from kernelne.model.kernels import BUILT_IN, KERNELS, OWN_CHECKS
 
 _FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "maximum": 2, "minimum": 2}
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
@@ -28,6 +29,7 @@ _SIGMAS = (0.5, 1.0, 2.0)
 #: Squared distances at which value and slope are checked, and the step of the differences, relative to them.
 _DISTANCES = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
 _STEP, _TOLERANCE = 1e-4, 1e-3
+_LOOSE, _ROUNDING = 1e-2, 1e-8  # for any sigma: slopes relative to the largest, and differences of values
 _ALLOWED = (
     "assignments to names and `return value, slope`, made of +, -, *, /, **, numbers, the two arguments, and "
     f"{', '.join(_FUNCTIONS)} of NumPy"
@@ -40,9 +42,9 @@ def register_kernel(name: str, function: Callable[[Any, Any], tuple[Any, Any]]) 
     `function(D, sigma)` returns the kernel's value at squared distance D and its derivative by D. It consists
     of assignments and a `return`, with +, -, *, /, ** and exp, log, sqrt, maximum and minimum of NumPy. The
     value must be 1 at D = 0, must not rise with D, and must be between 0 and 1; the derivative is compared
-    with differences of values, for sigma 0.5, 1 and 2. The kernel is known in this process until it ends, and
-    may be registered again with another function. Its first training compiles the loop, about half a minute;
-    the result is kept on disk under the function's source.
+    with differences of values, for sigma 0.5, 1 and 2, and where it is used for the sigma in use. The kernel
+    is known in this process until it ends, and may be registered again with another function. Its first
+    training compiles the loop, about half a minute; the result is kept on disk under the function's source.
 
     >>> def cauchy(D, sigma):
     ...     base = 1 + D / sigma**2
@@ -55,6 +57,7 @@ def register_kernel(name: str, function: Callable[[Any, Any], tuple[Any, Any]]) 
     made = _rewritten(name, function)
     _check(name, made)
     KERNELS[name] = made
+    OWN_CHECKS[name] = partial(_check_slope, name, made)
 
 
 def _rewritten(name: str, function: Any) -> kernels.KernelFunction:
@@ -204,3 +207,25 @@ def _check(name: str, function: kernels.KernelFunction) -> None:
                 told = f"{at}values in single precision differ from those in double"
         if told:
             raise ParameterError("function", name, told)
+
+
+def _check_slope(name: str, function: kernels.KernelFunction, sigma: float) -> None:
+    """Raise ParameterError unless value and slope are those of a kernel for the sigma in use."""
+    D = _DISTANCES[1:]
+    with np.errstate(all="ignore"):
+        values, slopes = (np.broadcast_to(x, D.shape) for x in function(D, sigma))
+        differences = (function(D * (1 + _STEP), sigma)[0] - function(D * (1 - _STEP), sigma)[0]) / (
+            2 * _STEP * D
+        )
+    told = ""
+    if not (np.isfinite(values) & np.isfinite(slopes)).all():
+        told = "value or slope is not finite"
+    elif values.min() < 0 or values.max() > 1 + _TOLERANCE or (np.diff(values) > 1e-9).any():
+        told = "the value is not between 0 and 1, or rises with the distance"
+    else:
+        off = np.abs(slopes - differences) > _LOOSE * np.abs(slopes).max() + _ROUNDING
+        if off.any():
+            k = int(off.argmax())
+            told = f"the slope at D={D[k]:.4g} is {slopes[k]:.4g}, by values {differences[k]:.4g}"
+    if told:
+        raise ParameterError("sigma", sigma, f"the kernel {name} is none for it: {told}")

@@ -39,12 +39,15 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
             raise ValueError(f"{ARROW_KEY.decode()} is {metadata!r}")
         whole = arrow_columns(table, by_number=True)
         chosen = choose_columns(whole, options.source, options.target, options.asked_weight, options.time)
+        if options.weighted is True and chosen.weight is None:  # ages alone are no weights
+            raise ValueError("no weights in the file (weighted=True, --weighted)")
         nodes = read_ids(table[chosen.source].slice(0, n_rows), "nodes") if n_rows else None
         if n_rows and table[chosen.target].slice(0, n_rows).null_count < n_rows:
             raise ValueError(f"the first {n_rows} rows must list nodes and have no target")
         edges = Columns(whole, lambda name: whole.get(name).slice(n_rows))
         weight = False if chosen.weight is None else chosen.weight
-        ids, weights = read_edges(edges, chosen.source, chosen.target, weight, chosen.time, options.half_life)
+        asked = chosen.source, chosen.target, weight, chosen.time, options.half_life, options.bipartite
+        ids, weights = read_edges(edges, *asked)
     except ParameterError:
         raise
     except (ValueError, AttributeError, RecursionError) as error:  # includes InputError
@@ -54,6 +57,16 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
 
 def read_parquet(path: str, options: Options) -> EdgeColumns:
     """Read a table of edges."""
+    return _read(path, parquet_table(path), options)
+
+
+def read_ipc(path: str, options: Options) -> EdgeColumns:
+    """Read a table of edges from an Arrow file (or Feather, which is the same) or an Arrow stream."""
+    return _read(path, ipc_table(path), options)
+
+
+def parquet_table(path: str) -> Any:
+    """Return a Parquet file as an Arrow table."""
     import pyarrow.parquet as pq
 
     def table(file: BinaryIO) -> Any:
@@ -66,18 +79,18 @@ def read_parquet(path: str, options: Options) -> EdgeColumns:
             raise FileFormatError(path, f"{told}; {MEMORY}=SIZE in the environment sets this limit by hand")
         return opened.read()
 
-    return _open(path, table, options)
+    return _open(path, table)
 
 
-def read_ipc(path: str, options: Options) -> EdgeColumns:
-    """Read a table of edges from an Arrow file (or Feather, which is the same) or an Arrow stream."""
+def ipc_table(path: str) -> Any:
+    """Return an Arrow file or stream as an Arrow table."""
 
     def table(file: BinaryIO) -> Any:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
         return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(_Bounded(file)).read_all()
 
-    return _open(path, table, options)
+    return _open(path, table)
 
 
 class _Bounded:
@@ -95,7 +108,7 @@ class _Bounded:
         return getattr(self._file, name)
 
 
-def _open(path: str, load: Any, options: Options) -> EdgeColumns:
+def _open(path: str, load: Any) -> Any:
     if check_input(path) == 0:
         raise FileFormatError(path, "the file is empty")
     with open(path, "rb") as file:  # by Python: pyarrow accepts only UTF-8 names
@@ -107,7 +120,7 @@ def _open(path: str, load: Any, options: Options) -> EdgeColumns:
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
             raise FileFormatError(path, f"not a readable table: {reason}") from None
-    return _read(path, table, options)
+    return table
 
 
 def _whole_table(graph: Graph) -> Any:

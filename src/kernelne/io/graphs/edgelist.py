@@ -16,8 +16,8 @@ from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
-from kernelne.graph.tables import Columns, choose_columns
-from kernelne.graph.times import aged, time_values
+from kernelne.graph.tables import Columns, apart, choose_columns
+from kernelne.graph.times import aged
 from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
@@ -64,15 +64,17 @@ def read(path: str, options: Options) -> EdgeColumns:
     if layout is not None and bad.any():
         _warn_of_bad(path, layout, bad)
     columns, weights = edges
-    if len(columns) == 3:
-        try:
-            weights = aged(weights, time_values(columns.pop(), options.time), options.half_life)
-        except ParameterError:
-            raise
-        except InputError as error:
-            raise FileFormatError(path, str(error)) from None
     empty = pa.chunked_array([], pa.null())
-    sources, targets = columns or (empty, empty)
+    sources, targets = columns[:2] or (empty, empty)
+    try:
+        if len(columns) == 3:
+            weights = aged(weights, columns.pop(), options.time, options.half_life)
+        if layout is not None:
+            sources, targets = apart(sources, targets, _id_names(layout, sample[0]), options.bipartite)
+    except ParameterError:
+        raise
+    except InputError as error:
+        raise FileFormatError(path, str(error)) from None
     if not len(sources) and (ids is None or not len(ids)):
         only_header = layout is not None and header is None
         taken = (
@@ -219,6 +221,14 @@ def _chosen(
     assert source is not None
     assert target is not None
     return source, target, weight, time
+
+
+def _id_names(layout: Layout, first: tuple[int, bytes]) -> list[str]:
+    """Return the names of the columns of ids; source and target if there is no header."""
+    if layout.first_line <= first[0]:
+        return ["source", "target"]
+    header = sniff.split(first[1], layout.separator)
+    return [header[place].text for place in layout.places[:2]]
 
 
 def _sampled(rows: Sequence[Sequence[sniff.Field]], place: int) -> NDArray[Any]:

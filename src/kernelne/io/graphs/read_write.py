@@ -36,6 +36,7 @@ def read_graph(
     weight: Any = None,
     time: Any = None,
     half_life: Any = None,
+    bipartite: bool | None = None,
 ) -> Graph:
     """Read a graph from a file; the suffix gives the format.
 
@@ -73,6 +74,9 @@ def read_graph(
     source, target, weight, time: columns of a table or an edge list, by name or by number from 1; None finds
         them as `Graph.from_table` does, and there are no times.
     half_life: with `time`, the age at which an edge weighs half: see `Graph.from_table`.
+    bipartite: whether sources and targets are nodes of different kinds. True puts the name of its column and
+        a colon before each id (without names, source and target); None refuses columns such as user and item
+        that have the same integers; False takes equal ids as one node.
     """
     path = os.fsdecode(path)
     found, _ = find_format(path, format)
@@ -82,9 +86,20 @@ def read_graph(
     if weight is not None and weighted is False:
         raise ParameterError("weight", weight, "contradicts weighted=False (--unweighted)")
     options = Options(
-        directed, header, weighted, nodes, separator, skip_bad, source, target, weight, time, half_life
+        directed,
+        header,
+        weighted,
+        nodes,
+        separator,
+        skip_bad,
+        source,
+        target,
+        weight,
+        time,
+        half_life,
+        bipartite,
     )
-    for name in ("source", "target", "weight", "time"):
+    for name in ("source", "target", "weight", "time", "bipartite"):
         if getattr(options, name) is not None and not (found.is_edge_list or found.is_table):
             value = getattr(options, name)
             raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
@@ -123,7 +138,7 @@ def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
     """Apply the options to the edges of a file that is not an edge list."""
     if options.weighted is True and edges.weights is None:
         raise FileFormatError(path, "no weights in the file (weighted=True, --weighted)")
-    if options.weighted is False:
+    if options.weighted is False and options.time is None:  # weights of age stay
         edges = edges._replace(weights=None)
     nodes = options.nodes
     if nodes is not None:

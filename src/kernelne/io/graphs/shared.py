@@ -54,6 +54,7 @@ class Options:
     weight: Any = None
     time: Any = None
     half_life: Any = None
+    bipartite: bool | None = None
 
     @property
     def asked_weight(self) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._variants import variant
-from kernelne.model.kernels import KERNELS, own_key
+from kernelne.model.kernels import kinds_of, own_key
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
@@ -143,7 +143,7 @@ class KernelLoss:
     """The loss of KernelNE and MKernelNE: a mixture of kernels of squared distances."""
 
     def __init__(self, config: TrainingConfig) -> None:
-        self.kinds = np.array([list(KERNELS).index(name) for name, _ in config.kernels])
+        self.kinds = np.array(kinds_of(name for name, _ in config.kernels))
         self.sigmas = np.array([sigma for _, sigma in config.kernels], np.float32)
         self.learned = config.learn_coefficients
         self.loop = variant("kernelne.training.cpu.loop", own_key(name for name, _ in config.kernels))

@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernelne.model.kernels import KERNELS
+from kernelne.model.kernels import KERNELS, kinds_of
 from kernelne.model.mixture import n_sums
 from kernelne.training.config import TrainingConfig
 
@@ -46,7 +46,7 @@ def shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
         "DIM": config.dim,
         "LENGTH": config.walk_length,
         "N_SHARED": config.shared_negatives,
-        "KINDS": tuple(list(KERNELS).index(name) for name, _ in config.kernels),
+        "KINDS": tuple(kinds_of(name for name, _ in config.kernels)),
         "LEARNED": config.learn_coefficients,
         "N_SUMS": n_sums(len(config.kernels)),
         "ROWS": _ROWS,
