@@ -243,15 +243,15 @@ class Graph:
         >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
         <Graph: 3 nodes, 2 edges, directed, weighted>
         """
-        columns, weights = read_edges(table_columns(table), source, target, weight, time, half_life, bipartite)
+        named = table_columns(table)
+        columns, weights = read_edges(named, source, target, weight, time, half_life, bipartite)
         columns = {"nodes": read_ids([] if nodes is None else nodes, "nodes")} | columns
         return graph_from_columns(columns, weights, directed, drop_self_loops)
 
     def to_arrow(self) -> Any:
         """Return the edges as a pyarrow Table with the columns source, target and, if weighted, weight.
 
-        Each edge appears once. `Graph.from_table(table, nodes=graph.nodes, directed=graph.directed)` returns
-        the same graph.
+        Each edge appears once. `from_table(table, nodes=graph.nodes, directed=graph.directed)` returns it.
         """
         from kernelne.graph.edges import edge_table
 
