@@ -78,7 +78,7 @@ def backend(monkeypatch):
 
 def test_there_is_a_value_for_every_parameter_that_can_be_left_open():
     left_open = {name for name, value in MKernelNE().get_params().items() if value is None}
-    without_meaning = {"n_threads", "random_state", "progress"}
+    without_meaning = {"n_threads", "random_state", "progress", "checkpoint"}
     assert (
         left_open - without_meaning | {"kernels"} == set(defaults.AUTO) == set(defaults.PLAIN) == set(PINNED)
     )
@@ -487,7 +487,7 @@ def test_rows_can_be_left_as_trained_with_automatic_kernels(ring):
 def test_the_embedding_is_made_when_it_is_asked_for(ring, monkeypatch):
     """`fit` holds the two tables and no more; what is made of them is kept."""
     made = []
-    monkeypatch.setattr(making, "combine", lambda *args, real=making.combine: made.append(1) or real(*args))
+    monkeypatch.setattr(making, "combine_in_frame", lambda *args, real=making.combine_in_frame: made.append(1) or real(*args))
     model = MKernelNE(dim=8, walks_per_node=20, random_state=1).fit(ring)
     assert not made
     assert model.embedding_ is model.embedding_

@@ -144,7 +144,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._embedding is None:
             how = (self._trained_with["vectors"], self._trained_with["norm"])
-            made = combine_tables.combine(self.graph_, self.center_, self.context_, *how)
+            made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how)
             self._embedding, self._frame = made
         return self._embedding
 

@@ -144,6 +144,8 @@ WORK = {
     "tune town.edges --links --trials 1": "kernelne.MKernelNE.fit",
     "convert town.edges out.graphml": "kernelne.io.graphs.read_write.atomic_output",
     "convert town.npz out.csv": "kernelne.Embedding.save",
+    "update town.npz town.edges -o out.npz": "kernelne.growth.update_embedding",
+    "fold-in town.npz town.edges -o out.npz": "kernelne.growth.fold_in",
     "demo -o out": "kernelne.cli.run_demo.digits",
     "datasets fetch citeseer": "kernelne.datasets.fetch._download",
     "datasets fetch dolphins --source town.edges": "kernelne.datasets.fetch._convert",
@@ -155,11 +157,11 @@ NO_WORK = {"datasets list", "datasets path"}
 def test_work_of_all_commands_is_known():
     groups = {"": cli.app, "datasets ": datasets}
     known = {
-        group + (command.name or command.callback.__name__)
+        group + (command.name or command.callback.__name__.replace("_", "-"))
         for group, app in groups.items()
         for command in app.registered_commands
     }
-    assert {re.match(r"(datasets )?\w+", call)[0] for call in WORK} | NO_WORK == known
+    assert {re.match(r"(datasets )?[\w-]+", call)[0] for call in WORK} | NO_WORK == known
 
 
 @pytest.mark.parametrize("call", WORK)

@@ -67,7 +67,14 @@ def test_stated_defaults_are_the_estimators():
     decided = ("l2", "norm", "walks_per_node", "window_decay", "learning_rate", "coef_spread", "n_negative")
     by_graph = dict.fromkeys((*decided, "shared_negatives"), "chosen")
     for name, value in defaults.items():
-        if name in ("progress", "deterministic", "n_threads", "random_state"):
+        if name in (
+            "progress",
+            "deterministic",
+            "n_threads",
+            "random_state",
+            "checkpoint",
+            "checkpoint_every",
+        ):
             continue
         stated = parameters[name].annotation.__metadata__[0].show_default
         if value is None:

@@ -18,7 +18,7 @@ from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import least_sum
 from kernelne.training.cpu import backend as cpu
-from kernelne.training.cpu import scratch
+from kernelne.training.cpu import loop, scratch
 from kernelne.training.schedule import blocks
 from memory import SideBySide
 
@@ -293,7 +293,7 @@ def test_walks_of_one_node_train_nothing(ring):
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_a_thread_that_fails_keeps_nobody_waiting(ring, monkeypatch, failing):
     """In deterministic mode threads wait for each other: when one is interrupted the others must return."""
-    real = cpu.train_part
+    real = loop.train_part
 
     def fails(part, *args):
         if part == failing:
@@ -301,7 +301,7 @@ def test_a_thread_that_fails_keeps_nobody_waiting(ring, monkeypatch, failing):
         return real(part, *args)
 
     train(ring, config(deterministic=True, n_threads=3))
-    monkeypatch.setattr(cpu, "train_part", fails)
+    monkeypatch.setattr(loop, "train_part", fails)
     result = []
 
     def run():

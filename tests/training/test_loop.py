@@ -58,9 +58,10 @@ def _assert_close_to_largest(found, exact, rounding=0.0):
 def _assert_step(found, before, exact, n_additions, size=0.0):
     """found − before against exact; every addition to a float32 table rounds.
 
+    It may round twice: a step is a sum and a multiple of the row, which the compiler may add one by one.
     size: of the steps of a row without their signs; where they cancel, their rounding does not.
     """
-    rounding = n_additions * 2.0**-24 * np.abs(found).max() + PRECISION * size
+    rounding = 2 * n_additions * 2.0**-24 * np.abs(found).max() + PRECISION * size
     _assert_close_to_largest(found.astype(float) - before, exact, rounding)
 
 

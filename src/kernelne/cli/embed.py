@@ -57,7 +57,7 @@ def embed(
             rich_help_panel=_STOPPING,
         ),
     ] = None,
-    every: Annotated[
+    checkpoint_every: Annotated[
         str,
         typer.Option("--checkpoint-every", help="Time between two checkpoints.", rich_help_panel=_STOPPING),
     ] = "5min",
@@ -88,7 +88,7 @@ def embed(
     from kernelne.training.checkpoint import Interrupted
 
     estimator = given_estimator(given)
-    kept = _check_kept(estimator, checkpoint, every, resume, keep_partial)
+    kept = _check_kept(estimator, checkpoint, checkpoint_every, resume, keep_partial)
     estimator.config()
     estimator.check_backend()
     check_files(output, graph, given["nodes"])

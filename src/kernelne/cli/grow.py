@@ -17,7 +17,7 @@ from kernelne.cli.options import (
     QuietOption,
     takes,
 )
-from kernelne.cli.output import begin, say
+from kernelne.cli.output import say, working
 
 _Output = Annotated[
     Path,
@@ -55,15 +55,15 @@ def update(
     check_ids(network.nodes, output)
     if not quiet:
         say(told(network))
-    made = update_embedding(
-        loaded,
-        network,
-        n_threads=given["n_threads"],
-        deterministic=bool(given["deterministic"]),
-        random_state=given["random_state"],
-        progress=not quiet,
-    )
-    begin()
+    with working():
+        made = update_embedding(
+            loaded,
+            network,
+            n_threads=given["n_threads"],
+            deterministic=bool(given["deterministic"]),
+            random_state=given["random_state"],
+            progress=not quiet,
+        )
     made.save(output, overwrite=overwrite)
     if quiet:
         return
@@ -98,8 +98,8 @@ def fold_in(
     loaded = Embedding.load(embedding)
     network = given_graph(edges, given)
     check_ids(network.nodes, output)
-    made = add_nodes(loaded, network)
-    begin()
+    with working():
+        made = add_nodes(loaded, network)
     made.save(output, overwrite=overwrite)
     if not quiet:
         print(f"{output}: {len(made):,} nodes × {made.dim}, {len(made) - len(loaded):,} of them new")

@@ -109,7 +109,7 @@ def _hash_rows(offsets, neighbours, weights, names, made):  # type: ignore[no-un
     for row in range(made.size):
         total = np.uint64(0)
         for entry in range(offsets[row], offsets[row + 1]):
-            x = np.uint64(names[neighbours[entry]] + 1) * np.uint64(0x9E3779B97F4A7C15)
+            x = np.uint64(names[neighbours[entry]] + 2) * np.uint64(0x9E3779B97F4A7C15)
             if weights.size:
                 x += np.uint64(weights[entry]) * np.uint64(0xD1B54A32D192ED03)
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

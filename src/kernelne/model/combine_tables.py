@@ -75,7 +75,7 @@ def combine(
     context: NDArray[np.float32],
     vectors: str,
     norm: float | str | None,
-) -> tuple[NDArray[np.float32], Frame]:
+) -> NDArray[np.float32]:
     """Return the embedding (n, dim) made from both tables, its rows scaled to mean length `norm`.
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
@@ -87,6 +87,17 @@ def combine(
     and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both
     up.
     """
+    return combine_in_frame(graph, center, context, vectors, norm)[0]
+
+
+def combine_in_frame(
+    graph: Any,
+    center: NDArray[np.float32],
+    context: NDArray[np.float32],
+    vectors: str,
+    norm: float | str | None,
+) -> tuple[NDArray[np.float32], Frame]:
+    """Return the embedding as `combine` makes it, and how it was made."""
     frame = Frame()
     if vectors == "concat":
         made = np.hstack([center, context])
