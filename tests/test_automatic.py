@@ -487,7 +487,8 @@ def test_rows_can_be_left_as_trained_with_automatic_kernels(ring):
 def test_the_embedding_is_made_when_it_is_asked_for(ring, monkeypatch):
     """`fit` holds the two tables and no more; what is made of them is kept."""
     made = []
-    monkeypatch.setattr(making, "combine_in_frame", lambda *args, real=making.combine_in_frame: made.append(1) or real(*args))
+    real = making.combine_in_frame
+    monkeypatch.setattr(making, "combine_in_frame", lambda *args: made.append(1) or real(*args))
     model = MKernelNE(dim=8, walks_per_node=20, random_state=1).fit(ring)
     assert not made
     assert model.embedding_ is model.embedding_
