@@ -54,6 +54,22 @@ def test_an_update_is_as_good_as_a_new_training_and_keeps_the_space(old):
     assert accuracy(model, new, test) >= accuracy(again, fresh, test) - 0.02
 
 
+def test_nodes_that_change_sides_are_trained_again():
+    """Centers, which only training moves: nodes of group 0 get links of group 1 in place of theirs."""
+    group = DATA.labels.single
+    movers = np.flatnonzero(group == 0)[:5]
+    old = KernelNE(**SETTINGS, sigma=1.0, learning_rate=0.2).fit(DATA.graph).to_embedding()
+    others = np.flatnonzero(group == 1)[:20]
+    kept = EDGES[~np.isin(EDGES, movers).any(axis=1)]
+    links = np.array([(mover, other) for mover in movers for other in others])
+    new = update_embedding(
+        old, Graph.from_edges(*np.concatenate([kept, links]).T, nodes=range(400)), n_threads=1, random_state=0
+    )
+    for embedding, now in ((old, 0), (new, 1)):
+        near = group[embedding.neighbours(movers, k=10, among=np.setdiff1d(np.arange(400), movers)).ids]
+        assert (near == now).mean() > 0.7
+
+
 def test_far_from_a_change_nothing_moves():
     ring = np.arange(400)
     graph = Graph.from_edges(ring, (ring + 1) % 400)

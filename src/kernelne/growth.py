@@ -92,7 +92,7 @@ def fold_in(embedding: Embedding, edges: Any) -> Embedding:
     return replace(
         embedding,
         vectors=np.concatenate([embedding.vectors, vectors[new]]),
-        nodes=_joined(embedding.nodes, graph.nodes[new]),
+        nodes=np.concatenate([embedding.nodes, graph.nodes[new]]),
         provenance={**embedding.provenance, "folded_in": _count_of(embedding, "folded_in") + int(new.sum())},
         center=np.concatenate([embedding.center, tables["center"][new]]) if both else None,
         context=np.concatenate([embedding.context, tables["context"][new]]) if both else None,
@@ -155,7 +155,7 @@ def update_embedding(
         before = center[~near], context[~near]
         _train(new_graph, config, starts, center, context, np.asarray(embedding.coefficients), progress)
         center[~near], context[~near] = before
-    again = np.flatnonzero(_within(new_graph, np.flatnonzero(near), 1) if len(moving) else near)
+    again = np.flatnonzero(_within(new_graph, np.flatnonzero(near), 1))
     if len(again):
         kind = str(embedding.provenance["parameters"].get("vectors", "center"))
         vectors[again] = combine_some(new_graph, center, context, kind, frame, again)
@@ -167,12 +167,7 @@ def update_embedding(
         "updates": _count_of(embedding, "update", "updates") + 1,
         "seconds": round(time.perf_counter() - seconds, 3),
     }
-    about = {
-        **embedding.provenance,
-        "graph": describe_graph(new_graph),
-        "versions": versions(),
-        "update": told,
-    }
+    about = {"graph": describe_graph(new_graph), "versions": versions(), "update": told}
     return replace(
         embedding,
         vectors=vectors,
@@ -306,10 +301,6 @@ def _drift(now: NDArray[np.float32], before: NDArray[np.float32]) -> float:
     one, other = rng.integers(len(before), size=(2, _PAIRS))
     unit = float(np.linalg.norm(before[one] - before[other], axis=1).mean())
     return round(float(np.linalg.norm(now - before, axis=1).mean()) / unit, 5) if unit else 0.0
-
-
-def _joined(nodes: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([nodes, more])
 
 
 def _count_of(embedding: Embedding, *keys: str) -> int:
