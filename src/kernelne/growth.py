@@ -6,7 +6,7 @@ Both leave the space as it is: a classifier or an index made with the old vector
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from typing import Any
 
 import numpy as np
@@ -187,8 +187,10 @@ def _settings_of(
         raise InputError(f"embedding: must be an Embedding, not {type(embedding).__name__}")
     told, frame = embedding.provenance.get("parameters"), embedding.provenance.get("frame")
     lacking = [name for name in _NEEDED if getattr(embedding, name) is None]
-    names = TrainingConfig.__dataclass_fields__.keys() - {"n_threads", "deterministic", "seed", "dim"}
-    if not isinstance(told, dict) or not isinstance(frame, dict) or not names <= told.keys():
+    fields = TrainingConfig.__dataclass_fields__
+    names = fields.keys() - {"n_threads", "deterministic", "seed", "dim"}
+    needed = {name for name in names if fields[name].default is MISSING}
+    if not isinstance(told, dict) or not isinstance(frame, dict) or not needed <= told.keys():
         lacking.append("settings of its training")
     elif told.get("vectors") == "joint" and embedding.axes is None:
         lacking.append("axes")
@@ -199,7 +201,7 @@ def _settings_of(
         )
     assert embedding.center is not None
     config = TrainingConfig(
-        **{name: told[name] for name in names},  # type: ignore[index]
+        **{name: told[name] for name in names if name in told},  # type: ignore[index,operator]
         dim=embedding.center.shape[1],
         n_threads=available_threads() if n_threads is None else n_threads,
         deterministic=deterministic,

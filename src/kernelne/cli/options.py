@@ -225,6 +225,12 @@ MODEL: Options = {
         help="Weight of a pair relative to that of a pair one step closer; 1 weights all equally.",
         default="chosen with auto, else 1.0",
     ),
+    "forward": _walks(
+        bool | None,
+        "--forward",
+        help="Only nodes that come later in a walk are contexts: vectors of a directed graph then tell "
+        "where links lead.",
+    ),
     "p": _walks(
         float | None,
         "-p",

@@ -105,6 +105,7 @@ class WalkRun:
         self.step = Step(
             window=config.window,
             window_decay=config.window_decay,
+            forward=config.forward,
             n_negative=config.n_negative,
             n_shared=config.shared_negatives,
             l2=np.float32(config.l2),
