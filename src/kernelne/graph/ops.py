@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernelne._jit import cached
 from kernelne.graph.graph import Graph, as_graph
+from kernelne.graph.times import without_pairs
 
 
 def as_undirected(graph: Any) -> Graph:
@@ -47,13 +48,18 @@ def edges_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float32] | Non
 def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
     """Return the graph without `edges` (k, 2), rows u < v, removed in both directions; nodes are kept."""
     n = graph.n_nodes
+    gone = np.sort(edges @ (n, 1))
+
+    def left_out(rows: NDArray[Any], neighbours: NDArray[Any]) -> NDArray[np.bool_]:
+        return contains(gone, np.minimum(rows, neighbours) * n + np.maximum(rows, neighbours))
+
     rows = np.repeat(np.arange(n), graph.degrees)
-    keys = np.minimum(rows, graph.neighbours) * n + np.maximum(rows, graph.neighbours)
-    keep = ~contains(np.sort(edges @ (n, 1)), keys)
+    keep = ~left_out(rows, graph.neighbours)
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(rows[keep], minlength=n), out=offsets[1:])
     weights = None if graph.weights is None else graph.weights[keep]
-    return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes)
+    timed = None if graph.timed is None else without_pairs(graph.timed, left_out)
+    return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes, timed=timed)
 
 
 def loopless_degrees(graph: Graph) -> NDArray[np.int64]:

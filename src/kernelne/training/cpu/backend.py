@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._variants import variant
+from kernelne.errors import ParameterError
 from kernelne.model.kernels import kinds_of, own_key
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
@@ -48,6 +49,8 @@ def prepare(graph: Graph, config: TrainingConfig, starts: NDArray[np.int64] | No
 
     starts: rows of the nodes from which walks start (None: all). The noise is that of walks from all.
     """
+    if graph.timed is not None and (config.p, config.q) != (1.0, 1.0):
+        raise ParameterError("p, q", (config.p, config.q), "walks in the order of time need p = q = 1")
     walked: WalkGraph = walk_graph(graph)
     visits = expected_visits(walked, walk_plan(config), config.walks_per_node)
     noise: AliasTable = alias_table(visits**NOISE_POWER)
