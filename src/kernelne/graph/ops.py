@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne._jit import cached
+from kernelne.errors import InputError
+from kernelne.graph.edges import edge_table, writable_ids
 from kernelne.graph.graph import Graph, as_graph
 from kernelne.graph.times import without_pairs
 
@@ -60,6 +63,29 @@ def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
     weights = None if graph.weights is None else graph.weights[keep]
     timed = None if graph.timed is None else without_pairs(graph.timed, left_out)
     return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes, timed=timed)
+
+
+def add_edges(graph: Graph, more: Graph) -> Graph:
+    """Return the graph with the nodes and edges of another one, which is directed if it is.
+
+    New nodes come after the others. Integers are taken as texts if the ids of the graph are texts. Weights
+    are added; edges without a weight weigh 1 in a graph that has weights, else weights are left out.
+    """
+    tables, ids = [edge_table(each) for each in (graph, more)], [writable_ids(g) for g in (graph, more)]
+    kind = ids[0].type
+    if kind != ids[1].type and pa.types.is_integer(kind):
+        raise InputError("ids of the graph are integers, those of the new edges strings: make them alike")
+    nodes = pa.concat_arrays([ids[0], ids[1].cast(kind)]).unique()
+    ends = [
+        pa.chunked_array([chunk for table in tables for chunk in table[name].cast(kind).chunks], kind)
+        for name in ("source", "target")
+    ]
+    weights = None
+    if graph.weights is not None:
+        weighted = [table.num_columns == 3 for table in tables]
+        parts = zip(tables, weighted, strict=True)
+        weights = np.concatenate([t["weight"].to_numpy() if own else np.ones(len(t)) for t, own in parts])
+    return Graph.from_edges(ends[0], ends[1], weights, nodes, graph.directed)
 
 
 def loopless_degrees(graph: Graph) -> NDArray[np.int64]:
