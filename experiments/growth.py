@@ -240,6 +240,28 @@ def graphs(names: list[str]) -> dict[str, Any]:
     return {name: DEVELOPMENT[name]() for name in names}
 
 
+def plot(path: str) -> None:
+    """Draw the table of `arrivals`: micro-F1 while nodes arrive, mean of the seeds."""
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    rows = pd.read_json(RESULTS, lines=True)
+    names = {2708: "Cora", 3312: "CiteSeer", 7624: "LastFM Asia"}
+    sizes = [size for size in names if size in set(rows["nodes"])]
+    plt.rcParams["svg.hashsalt"] = "kernelne"
+    figure, axes = plt.subplots(1, len(sizes), figsize=(3.3 * len(sizes), 2.8), layout="constrained")
+    for axis, size in zip(np.atleast_1d(axes), sizes, strict=True):
+        means = rows[rows["nodes"] == size].groupby("share").mean()
+        for way, line in (("trained anew", "k--"), ("updated", "C0o-"), ("folded in", "C1s-")):
+            axis.plot(100 * means.index, means[way], line, markersize=4, label=way)
+        axis.set_title(names[size], fontsize=10)
+        axis.set_xlabel("% of the nodes that are there")
+        axis.spines[["top", "right"]].set_visible(False)
+    np.atleast_1d(axes)[0].set_ylabel("micro-F1, half of the labels")
+    np.atleast_1d(axes)[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+
+
 def tell(part: str, name: str, found: list[dict[str, float]]) -> None:
     told = []
     for key in found[0]:
@@ -255,7 +277,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--graphs", default="cora,citeseer,dblp")
     parser.add_argument("--parts", default=",".join([*PARTS, *OWN]))
+    parser.add_argument("--plot", metavar="FILE", help="draw results/growth.jsonl instead")
     given = parser.parse_args()
+    if given.plot:
+        plot(given.plot)
+        return
     for part in given.parts.split(","):
         if part == "speed":
             speed()

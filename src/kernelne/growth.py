@@ -28,6 +28,8 @@ from kernelne.training.state import TrainingState
 
 #: Walks of an update, as a share of those of a whole training, and the learning rate as one of its rate.
 _WALKS, _RATE = 0.08, 0.75
+#: Walks of an update end where a pair would weigh less than this, since only rows around changes move.
+_LIGHTEST = 0.01
 #: Steps from a change within which tables may move; vectors depend on the neighbours' tables too.
 _REACH = 2
 #: Passes in which new nodes get a place from neighbours that have one; chains of them are seldom longer.
@@ -212,6 +214,13 @@ def _settings_of(
     return config, Frame(embedding.axes, float(frame["weight"]), float(frame["scale"]))  # type: ignore[index]
 
 
+def _length(config: TrainingConfig) -> int:
+    """Number of nodes of a walk: fewer where the weights of pairs fall fast, in dense graphs."""
+    if config.window_decay == 1.0:
+        return config.walk_length
+    return min(2 + int(np.log(_LIGHTEST) / np.log(config.window_decay)), config.walk_length)
+
+
 def _known_rows(embedding: Embedding, graph: Graph) -> NDArray[np.int64]:
     """Return the row of each node of the graph in the embedding, -1 for those that are new."""
     if (embedding.nodes.dtype == object) != (graph.nodes.dtype == object):
@@ -271,8 +280,10 @@ def _train(
     progress: Progress,
 ) -> None:
     """Train on walks from `starts`, in place."""
-    walks = round(_WALKS * graph.n_nodes * config.walks_per_node / len(starts))
-    config = replace(config, walks_per_node=min(max(walks, 1), config.walks_per_node))
+    length = _length(config)
+    most = config.walks_per_node * config.walk_length / length
+    walks = min(max(_WALKS * most * graph.n_nodes / len(starts), 1), most)
+    config = replace(config, walk_length=length, walks_per_node=round(walks))
     prepared = cpu.prepare(graph, config, starts)
     report: OnBlock
     with reporting(progress) as report:

@@ -289,9 +289,9 @@ def expected_visits(
     those in the order of time the mean over the first `COUNTED_ROUNDS` rounds of the walks that are used in
     training. `tick` is called between parts of the work.
     """
-    n = graph.offsets.size - 1
+    n, starts = graph.offsets.size - 1, graph.starts
     if plan.inverse_p == plan.inverse_q == 1.0 and not graph.times.size:
-        mass = np.ones(n)
+        mass = np.bincount(starts, minlength=n).astype(np.float64) if starts.size else np.ones(n)
         visits = mass.copy()
         for _ in range(plan.length - 1):
             moved = np.zeros(n)
@@ -300,9 +300,9 @@ def expected_visits(
             mass = moved
             tick()
         return visits
-    rounds = min(walks_per_node, COUNTED_ROUNDS)
+    rounds, n_starts = min(walks_per_node, COUNTED_ROUNDS), starts.size or n
     visits = np.zeros(n)
     for r in range(rounds):
-        _count(graph, plan, r * n, (r + 1) * n, visits)
+        _count(graph, plan, r * n_starts, (r + 1) * n_starts, visits)
         tick()
     return visits / rounds

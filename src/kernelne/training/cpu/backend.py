@@ -47,16 +47,14 @@ def check_machine() -> None:
 def prepare(graph: Graph, config: TrainingConfig, starts: NDArray[np.int64] | None = None) -> Prepared:
     """Compute the thresholds of weighted steps and the noise distribution, and create the threads.
 
-    starts: rows of the nodes from which walks start (None: all). The noise is that of walks from all.
+    starts: rows of the nodes from which walks start (None: all).
     """
     if graph.timed is not None and (config.p, config.q) != (1.0, 1.0):
         raise ParameterError("p, q", (config.p, config.q), "walks in the order of time need p = q = 1")
-    walked: WalkGraph = walk_graph(graph)
+    walked: WalkGraph = walk_graph(graph, starts)
     visits = expected_visits(walked, walk_plan(config), config.walks_per_node)
     noise: AliasTable = alias_table(visits**NOISE_POWER)
-    n_starts = graph.n_nodes
-    if starts is not None:
-        n_starts, walked = len(starts), walked._replace(starts=starts)
+    n_starts = graph.n_nodes if starts is None else len(starts)
     return Prepared(config, graph.n_nodes, walked, noise, Workers(config.n_threads), n_starts)
 
 
