@@ -13,10 +13,13 @@ from kernelne import (
     KernelNE,
     MKernelNE,
     fold_in,
+    growth,
     load_dataset,
     read_graph,
     update_embedding,
 )
+from kernelne.embedding import provenance
+from kernelne.embedding.provenance import changed_kernels
 from kernelne.graph.ops import edges_of, neighbourhoods
 
 DATA = load_dataset("planted:n=400,k=4,p_in=0.12,p_out=0.004,seed=1")
@@ -127,7 +130,7 @@ def test_what_cannot_be_updated(old, tmp_path):
     named = Graph.from_edges(["a"], ["b"])
     with pytest.raises(InputError, match="ids of the graph are strings, those of the embedding integers"):
         update_embedding(old, named)
-    with pytest.raises(InputError, match="no node of the graph is in the embedding"):
+    with pytest.raises(InputError, match="only 0 of 400 nodes of the embedding are in the graph"):
         update_embedding(old, Graph.from_edges([1000], [1001]))
     old.save(tmp_path / "v.parquet")
     with pytest.raises(InputError, match=r"cannot be updated: it has no center, context, .*\.npz or"):
@@ -135,6 +138,23 @@ def test_what_cannot_be_updated(old, tmp_path):
     bare = Embedding(old.vectors, old.nodes, center=old.center, context=old.context)
     with pytest.raises(InputError, match="no coefficients, neighbourhoods, settings of its training"):
         update_embedding(bare, DATA.graph)
+
+
+def test_new_rows_alone_are_refused(old):
+    with pytest.raises(InputError, match=r"only 1 of .* whole graph as it is now.*fold-in"):
+        update_embedding(old, [(0, 10_000)])
+    weighted = without(0.1).to_pandas().assign(weight=2.0)
+    with pytest.warns(UserWarning, match="the graph has weights, that of the embedding had none"):
+        update_embedding(old, weighted, n_threads=1, random_state=0)
+
+
+def test_another_function_of_the_same_name_is_refused(old, monkeypatch):
+    monkeypatch.setattr(growth, "changed_kernels", lambda provenance, names: sorted(set(names))[:1])
+    with pytest.raises(InputError, match="the kernel gaussian is another function now"):
+        update_embedding(old, without(0.0))
+    monkeypatch.setattr(provenance, "own_hashes", lambda names: {"mine": "1", "hers": "2"})
+    assert changed_kernels({"own_kernels": {"mine": "1", "hers": "3"}}, ["mine", "hers"]) == ["hers"]
+    assert changed_kernels({}, ["mine"]) == []
 
 
 def test_an_interrupted_update_changes_nothing():

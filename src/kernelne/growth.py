@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from kernelne._checks import available_threads, seed_of
 from kernelne.embedding import Embedding
-from kernelne.embedding.provenance import describe_graph, versions
+from kernelne.embedding.provenance import changed_kernels, describe_graph, versions
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected, neighbourhoods
@@ -143,8 +143,13 @@ def update_embedding(
     same_order = len(rows) == len(embedding) and bool((rows == np.arange(len(rows))).all())
     if same_order and not changed.any():
         return embedding
-    if not known.any():
-        raise InputError("no node of the graph is in the embedding: embed the graph anew")
+    if 2 * int(known.sum()) < len(embedding):
+        raise InputError(
+            f"only {int(known.sum()):,} of {len(embedding):,} nodes of the embedding are in the graph: give "
+            "the whole graph as it is now, not only its new edges; fold_in (kernelne fold-in) adds nodes by "
+            "their links alone; if most nodes are gone, embed the graph anew"
+        )
+    _tell_of_weights(embedding, new_graph)
     seconds = time.perf_counter()
     center, context, vectors = (
         _moved(table, rows) for table in (embedding.center, embedding.context, embedding.vectors)
@@ -202,6 +207,11 @@ def _settings_of(
             "and save it as .npz or .safetensors, which keep all"
         )
     assert embedding.center is not None
+    for name in changed_kernels(embedding.provenance, (name for name, _ in embedding.kernels or ())):
+        raise InputError(
+            f"the kernel {name} is another function now than the one the embedding was trained with: "
+            "register that one, or embed the graph anew"
+        )
     config = TrainingConfig(
         **{name: told[name] for name in names if name in told},  # type: ignore[index,operator]
         dim=embedding.center.shape[1],
@@ -212,6 +222,15 @@ def _settings_of(
     rate = max(config.learning_rate * _RATE, config.min_learning_rate)
     config = replace(config, learning_rate=rate, learn_coefficients=False)
     return config, Frame(embedding.axes, float(frame["weight"]), float(frame["scale"]))  # type: ignore[index]
+
+
+def _tell_of_weights(embedding: Embedding, graph: Graph) -> None:
+    """Warn if the graph has weights now and had none, or the other way round: all nodes have changed then."""
+    told = embedding.provenance.get("graph")
+    weighted = told.get("weighted") if isinstance(told, dict) else None
+    if isinstance(weighted, bool) and weighted != (graph.weights is not None):
+        now, before = ("no weights", "weights") if weighted else ("weights", "none")
+        warn(f"the graph has {now}, that of the embedding had {before}: all nodes count as changed")
 
 
 def _length(config: TrainingConfig) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -263,11 +264,20 @@ def test_units_of_times():
     start = 1.7e9
     assert _aged([start, start + day], "1d") == [0.5, 1]
     assert _aged([1000 * start, 1000 * (start + day)], "1d") == [0.5, 1]
-    assert _aged([20240130, 20240131], 1) == [0.5, 1]
+    assert _aged([int(1e6 * start), int(1e6 * (start + day))], "1d") == [0.5, 1]
+    assert _aged([int(1e9 * start), int(1e9 * (start + day))], "1d") == [0.5, 1]
+    for written in ("%Y%m%d", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):  # dates, not numbers
+        dates = [pd.Timestamp(text).strftime(written) for text in ("2024-02-28", "2024-03-01")]
+        for times in (dates, [int(date) for date in dates]):
+            assert _aged(times, "2d") == [0.5, 1]
+            with pytest.raises(ParameterError, match="'t' holds dates, so give a unit"):
+                _aged(times, 2)
     for times in (
-        [20240130, 20240131],
+        [20240130, 20240132],
+        [20240130, 20241301],
         [19000, 19001],
         [202401310000, 202401320000],
+        [202401310000, 202401312400],
         [2020, 2021],
         [1, start],
     ):
@@ -357,3 +367,39 @@ def test_headers_of_labels(tmp_path):
             read_labels(path)
         assert len(read_labels(path, header=False)) == 4
         assert len(read_labels(path, header=True)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "nodes"),
+    [
+        ("P00,GENE458,x\nP01,GENE459,y\nP02,GENE460,x\n", (2, 3), ["GENE458", "GENE459", "GENE460"]),
+        ("5,1,x\n6,2,y\n7,1,x\n", (1, 3), [5, 6, 7]),  # 1 is a number, not the name of the second column
+        ("1,2\n3,4\n", (1, 2), [1, 3]),
+        ("gene,score,term\nP1,3,a\nP2,4,b\n", (1, 3), ["P1", "P2"]),
+        ("gene,score,term\nP1,3,a\nP2,4,b\n", ("gene", 3), ["P1", "P2"]),
+        ("a,2019,2020\nn1,x,y\nn2,y,x\n", ("a", "2020"), ["n1", "n2"]),
+    ],
+)
+def test_label_columns_by_number(tmp_path, text, columns, nodes):
+    path = tmp_path / "labels.csv"
+    path.write_text(text)
+    assert read_labels(path, node=columns[0], label=columns[1]).nodes.tolist() == nodes
+
+
+@pytest.mark.parametrize("mark", "|/;")
+def test_joined_labels_are_told(tmp_path, mark):
+    path = tmp_path / "labels.tsv"
+    path.write_text(f"n1\ta\nn2\tb\nn3\ta{mark} b\nn4\tb\n")
+    with pytest.warns(UserWarning, match=f"some labels contain .{re.escape(mark)}.*--labels-joint"):
+        read_labels(path)
+    path.write_text(f"n1\tc\nn2\tx{mark}y\nn3\tx{mark}y\nn4\td\n")
+    read_labels(path)  # parts that are no labels: no warning
+
+
+@pytest.mark.parametrize("names", [("CustomerID", "StockCode"), ("uid", "iid"), ("client", "where")])
+def test_the_same_numbers_of_two_kinds_are_refused(names):
+    table = {names[0]: [1, 2, 3], names[1]: [2, 3, 4]}
+    with pytest.raises(InputError, match="2 numbers in common, such as 2: bipartite=True"):
+        Graph.from_table(table, source=names[0], target=names[1])
+    assert Graph.from_table(table, source=names[0], target=names[1], bipartite=True).n_nodes == 6
+    assert Graph.from_table(table, source=names[0], target=names[1], bipartite=False).n_nodes == 4

@@ -35,8 +35,10 @@ COLUMN_PAIRS = (
 )  # fmt: skip
 #: Nodes of different kinds, whose numbers do not mean the same.
 _TWO_KINDS = (
-    {"user", "customer", "buyer", "author", "reader", "viewer", "listener", "person", "member", "reviewer"},
-    {"item", "product", "movie", "artist", "business", "merchant", "paper", "book", "song", "article"},
+    {"user", "customer", "buyer", "author", "reader", "viewer", "listener", "person", "member", "reviewer",
+     "client", "uid"},
+    {"item", "product", "movie", "artist", "business", "merchant", "paper", "book", "song", "article", "sku",
+     "stock", "track", "film", "iid"},
 )  # fmt: skip
 _TIME = re.compile(
     r"(time|timestamp|ts|date|datetime|year|month|day|when|created|updated|.*(time|date|stamp))(at)?"
@@ -331,17 +333,18 @@ def read_edges(
 def apart(sources: Any, targets: Any, names: Sequence[Any], bipartite: bool | None) -> tuple[Any, Any]:
     """Return the columns of ids, if `bipartite` with the name of its column before each: user_id:5.
 
-    If `bipartite` is None, raises InputError if the names are of different kinds, such as user and item, and
-    both columns have the same integers: one node would be both.
+    If `bipartite` is None, raises InputError if the names are of different kinds, such as user and item, or
+    only one of them is of a known kind, and both columns have the same integers: one node would be both.
     """
     if bipartite not in (None, True, False):
         raise ParameterError("bipartite", bipartite, "must be True, False or None")
     if bipartite:
         return _prefixed(sources, names[0]), _prefixed(targets, names[1])
     plain = [_plain(name) for name in names]
-    kinds = {next((k for k, kind in enumerate(_TWO_KINDS) if name in kind), None) for name in plain}
+    words = [{name, str(given).lower()} for name, given in zip(plain, names, strict=True)]
+    kinds = {next((k for k, kind in enumerate(_TWO_KINDS) if word & kind), None) for word in words}
     integers = all(pa.types.is_integer(ids.type) for ids in (sources, targets))
-    if bipartite is None and kinds == {0, 1} and integers:
+    if bipartite is None and len(kinds) == 2 and integers:  # one name is of a kind, the other is not
         one, other = (ids.unique().cast(pa.int64()) for ids in (sources, targets))
         shared = one.filter(pc.is_in(one, value_set=other))
         if len(shared):

@@ -14,8 +14,10 @@ from kernelne.errors import InputError, ParameterError, warn
 
 _OLDEST = 60  # half-lives: an older edge weighs no less, since a weight of zero would drop it
 _FADED = 20  # half-lives after which an edge hardly counts
-_SECONDS = (1e8, 1e10)  # Unix times of 1973 to 2286, in seconds
-_MILLISECONDS = (2.2e11, 1e13)  # of 1976 to 2286, and not 202401311200 nor 20240131120000
+#: Unix times of 1973 to 2286 in seconds, milliseconds (from 1976), microseconds and nanoseconds.
+_UNIX = (((1e8, 1e10), 1.0), ((2.2e11, 1e13), 1e-3), ((1e14, 1e16), 1e-6), ((1e17, 1e19), 1e-9))
+#: Numbers that are dates: 20240131, 2024013112, 202401311200, 20240131120000; the year, and the digits after.
+_YEARS, _DIGITS = (1900, 2100), (4, 6, 8, 10)
 
 
 class TimedArcs(NamedTuple):
@@ -117,7 +119,30 @@ def _time_values(values: Any, name: Any) -> tuple[NDArray[np.float64], bool]:
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):
         raise InputError(f"the column {name!r}: the time of row {bad[0] + 1:,} is {times[bad[0]]}")
-    return times, False
+    moments = _written_dates(times)
+    return (times, False) if moments is None else (moments, True)
+
+
+def _written_dates(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return numbers such as 20240131 as seconds since 1970, if all are such dates; else None."""
+    if not len(times) or (times != np.floor(times)).any() or times.min() <= 0 or times.max() > 2**53:
+        return None
+    for digits in _DIGITS:
+        years = times // 10**digits
+        if years.min() < _YEARS[0] or years.max() > _YEARS[1]:
+            continue
+        parts = [(times // 10 ** (digits - 2 - k) % 100).astype(np.int64) for k in range(0, digits, 2)]
+        parts += [np.zeros(len(times), np.int64)] * (5 - len(parts))
+        month, day, *clock = parts
+        months = (years.astype(np.int64) - 1970) * 12 + month - 1
+        first = months.astype("datetime64[M]").astype("datetime64[D]")
+        moved = first + (day - 1).astype("timedelta64[D]")
+        same = moved.astype("datetime64[M]").astype(np.int64) == months
+        good = (month >= 1) & (month <= 12) & (day >= 1) & same
+        if (good & (clock[0] < 24) & (clock[1] < 60) & (clock[2] < 60)).all():
+            seconds = clock[0] * 3600 + clock[1] * 60 + clock[2]
+            return np.asarray(moved.astype("datetime64[s]").astype(np.float64) + seconds)
+    return None
 
 
 def _parsed(texts: Any, name: Any) -> Any:
@@ -161,7 +186,7 @@ def aged(weights: NDArray[np.float64] | None, values: Any, name: Any, half_life:
 def _seconds(times: NDArray[np.float64], name: Any, half_life: Any) -> float:
     """Return the length in seconds of the unit of Unix times; raises ParameterError for other numbers."""
     least, most = float(times.min()), float(times.max())
-    for (low, high), unit in ((_SECONDS, 1.0), (_MILLISECONDS, 1e-3)):
+    for (low, high), unit in _UNIX:
         if low <= least and most < high:
             return unit
     raise ParameterError(

@@ -26,7 +26,7 @@ from kernelne.io.text.tokens import WHITESPACE
 
 _TABLES = (".parquet", ".arrow", ".feather")
 _MISSING = ["NA", "N/A", "nan", "NaN", "null", "NULL", "None"]  # what programs write where there is no label
-_JOINTS = "|/"  # may separate labels, or be part of one
+_JOINTS = "|/;"  # may separate labels, or be part of one
 _NODE_NAMES = {"node", "nodes", "node_id", "nodeid", "node id", "id", "name", "vertex", "vertex_id"}
 _LABEL_NAMES = {
     "label", "labels", "class", "classes", "group", "groups", "community", "communities", "category",
@@ -148,19 +148,26 @@ def _labels(path: str, nodes: Any, owners: NDArray[Any], names: Any, joint: str 
 
 
 def _tell_joint(path: str, names: Any) -> None:
-    """Warn if most labels seem to be several, joined by a character that is not taken as a separator."""
+    """Warn if labels seem to be several, joined by a character that is not taken as a separator.
+
+    They seem so if most labels have the character and many of the parts are in several labels, or if the
+    parts of those that have it are labels themselves.
+    """
     for mark in _JOINTS:
-        if 2 * (pc.sum(pc.match_substring(names, mark)).as_py() or 0) <= len(names):
+        with_mark = names.filter(pc.match_substring(names, mark))
+        if not len(with_mark):
             continue
-        joined = [{*filter(None, name.split(mark))} for name in names.unique().to_pylist()]
-        parts = {part for whole in joined for part in whole}
-        if len(joined) > 1 and 2 * sum(map(len, joined)) >= 3 * len(
-            parts
-        ):  # many parts are in several labels
-            first = next(name for name in names.to_pylist() if mark in name)
+        whole = set(names.unique().to_pylist())
+        split = [{*filter(None, map(str.strip, name.split(mark)))} for name in sorted(whole)]
+        parts = {part for each in split for part in each}
+        joined = {part for each in split if len(each) > 1 for part in each}
+        most = 2 * len(with_mark) > len(names)
+        repeated = len(split) > 1 and 2 * sum(map(len, split)) >= 3 * len(parts)
+        if (most and repeated) or (joined and 10 * len(joined & whole) >= 9 * len(joined)):
             warn(
-                f"{path}: most labels contain {mark!r}, such as {first!r}, and are taken as they are: "
-                f"joint={mark!r} (--labels-joint {mark!r}) splits them, joint='none' does not"
+                f"{path}: {'most' if most else 'some'} labels contain {mark!r}, such as "
+                f"{with_mark[0].as_py()!r}, and are taken as they are: joint={mark!r} "
+                f"(--labels-joint {mark!r}) splits them, joint='none' does not"
             )
             return
 
@@ -282,9 +289,13 @@ def _columns(
 ) -> tuple[tuple[int, int], bool | None]:
     """Return the fields of nodes and labels, and whether the first line is a header; None: it may be one."""
     names = [field.text for field in rows[0]]
-    if header is None and {str(name) for name in (node, label) if name is not None} <= set(names):
-        header = True if node is not None or label is not None else None
-    places = tuple(_place(names, given, name) for given, name in ((node, "node"), (label, "label")))
+    words = [str(name) for name in (node, label) if name is not None and not str(name).isdecimal()]
+    if header is None and words and set(words) <= set(names):
+        header = True
+    known = (
+        names if header else [n if not n.isdecimal() else "" for n in names]
+    )  # numbers in data are no names
+    places = tuple(_place(names, known, *each) for each in ((node, "node"), (label, "label")))
     if len(names) <= 2 or "\r" in "".join(names):  # the reader tells what is wrong
         told = _is_header(rows) if header is None else header
         return (0 if places[0] is None else places[0], 1 if places[1] is None else places[1]), told
@@ -306,7 +317,9 @@ def _columns(
             "(--labels-node NAME --labels-label NAME)"
         )
     if header is None:
-        header = node is None or label is None or all(field.is_name for field in rows[0])
+        both = found[0], found[1]
+        chosen = [[row[k] for k in both] for row in rows if len(row) == len(names)]
+        header = True if node is None or label is None else _is_header(chosen)
     return (found[0], found[1]), header
 
 
@@ -316,12 +329,12 @@ def _several_labels(mark: int) -> str:
     return f"; if a node has several labels, {quotes}separate them by {_joint(mark)!r}"
 
 
-def _place(names: Sequence[str], given: Any, parameter: str) -> int | None:
-    """Return the position of a column that is given by name or by number."""
+def _place(names: Sequence[str], known: Sequence[str], given: Any, parameter: str) -> int | None:
+    """Return the position of a column that is given by one of the `known` names or by number."""
     if given is None:
         return None
-    if str(given) in names:
-        return names.index(str(given))
+    if str(given) in known:
+        return known.index(str(given))
     if str(given).isdecimal() and 0 < int(given) <= len(names):
         return int(given) - 1
     raise InputError(f"{parameter}={given!r}: no such column; columns: {', '.join(map(repr, names[:20]))}")

@@ -63,7 +63,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         chooses itself are fixed to those of the embedding, or else of the first embedding trained here.
     holdout: share of the edges held out for each of at most three such embeddings.
     non_edges: how non-edges are sampled: "uniform" over pairs, or "degree": with the degrees of the edges.
-    random_state: the seed, an integer, or None for a random seed.
+    random_state: the seed, an integer, or None for a random seed. The same seed gives the same predictor if
+        the embedding was trained on one thread, or with deterministic=True.
     progress: as in MKernelNE, for the embeddings.
 
     Attributes
@@ -238,6 +239,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         if self.embedder is not None:
             return _settled(self.embedder, embedding)
         found = estimator_of(embedding.provenance)
+        if found is not None and embedding.provenance["parameters"].get("n_threads") == 1:
+            found.set_params(n_threads=1)
         if found is None:
             warn(
                 "the provenance of the embedding names no model, so edges cannot be held out: pairs are "

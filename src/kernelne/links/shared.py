@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne.embedding import Embedding
+from kernelne.embedding.provenance import changed_kernels
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph
 from kernelne.graph.tables import is_table, table_columns
-from kernelne.model.kernels import check_kernels, own_hashes
+from kernelne.model.kernels import check_kernels
 
 
 def checked_embedding(embedding: Any, graph: Graph) -> Embedding:
@@ -24,10 +25,8 @@ def checked_embedding(embedding: Any, graph: Graph) -> Embedding:
         )
     if embedding.kernels is not None:
         check_kernels(embedding.kernels, "embedding.kernels")
-        trained = embedding.provenance.get("own_kernels") or {}
-        for name, key in own_hashes(name for name, _ in embedding.kernels).items():
-            if isinstance(trained, dict) and trained.get(name, key) != key:
-                warn(f"the kernel {name} is another function now than the one the embedding was trained with")
+        for name in changed_kernels(embedding.provenance, (name for name, _ in embedding.kernels)):
+            warn(f"the kernel {name} is another function now than the one the embedding was trained with")
     if len(embedding) != graph.n_nodes:
         raise InputError(
             f"the embedding has {len(embedding)} nodes, the graph {graph.n_nodes}: they must be the same"
