@@ -233,6 +233,15 @@ def test_fold_in(old):
     assert new.provenance["update"]["changed"] >= 20
 
 
+def test_the_estimator_folds_in():
+    model = KernelNE(dim=8, walks_per_node=2, n_threads=1, random_state=0).fit(without(0.1))
+    links = [(1000, 0), (1000, 1), (1001, 1000)]
+    found, expected = model.transform(links), fold_in(model.to_embedding(), links)
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    assert found.nodes.tolist() == [*range(400), 1000, 1001]
+    assert len(model.embedding_) == 400
+
+
 def test_commands(tmp_path, old):
     from cli.running import process
 

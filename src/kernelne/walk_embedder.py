@@ -19,7 +19,7 @@ from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated, neighbourhoods
-from kernelne.growth import update_embedding
+from kernelne.growth import fold_in, update_embedding
 from kernelne.model import combine_tables, defaults
 from kernelne.model.kernels import own_hashes
 from kernelne.progress import reporting
@@ -147,6 +147,14 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how)
             self._embedding, self._frame = made
         return self._embedding
+
+    def transform(self, edges: Any) -> Embedding:
+        """Return the embedding with vectors of new nodes, found from their links: see `fold_in`.
+
+        The estimator is not changed.
+        """
+        check_is_fitted(self, "center_")
+        return fold_in(self.to_embedding(), edges)
 
     def update(self, graph: Any) -> Self:
         """Update the vectors for a graph that has changed: see `update_embedding`. Returns the estimator.
