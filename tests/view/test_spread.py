@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import entr
 
+from kernelne.training.cpu.threads import Workers
 from kernelne.view import spread
 from kernelne.view.affinity import link_rows
 from kernelne.view.layout import layout_nodes
@@ -26,7 +27,7 @@ def _links(n, k, seed=0):
 
 def test_weights_have_the_perplexity_and_draws_follow_them():
     rows, distances = _links(40, 12)
-    links = link_rows(rows, distances, 6.0)
+    links = link_rows(rows, distances, 6.0, Workers(2))
     one_way = np.zeros((40, 40))
     for i in range(40):
         low, high = 0.0, 200.0
@@ -52,7 +53,7 @@ def test_weights_have_the_perplexity_and_draws_follow_them():
 def test_rows_without_neighbours_and_equal_rows_have_weights():
     rows = np.array([[1, 2], [0, 2], [0, -1], [-1, -1]], np.int32)
     distances = np.array([[0, 0], [0, 1], [1, np.inf], [np.inf, np.inf]], np.float32)
-    links = link_rows(rows, distances, 1.5)
+    links = link_rows(rows, distances, 1.5, Workers(1))
     assert np.isfinite(links.limits).all()
     assert np.isfinite(links.totals).all()
     assert links.totals[3] == 0
@@ -63,7 +64,7 @@ def test_rows_without_neighbours_and_equal_rows_have_weights():
 def test_a_round_moves_along_the_gradient_of_the_loss(level):
     """Two rows and one link: the mean of many rounds is minus the gradient in float64."""
     before = np.array([[0.3, -0.2], [-0.5, 0.7]], np.float32)
-    links = link_rows(np.array([[1], [0]], np.int32), np.ones((2, 1), np.float32), 1.0)
+    links = link_rows(np.array([[1], [0]], np.int32), np.ones((2, 1), np.float32), 1.0, Workers(3))
     n_noise, push, rate = 4, 0.7, 1e-3
     pool = np.ascontiguousarray(before[np.arange(64) % 2].T)
     moved = np.zeros(2)

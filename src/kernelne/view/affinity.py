@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._jit import cached
-from kernelne.view.near import Rows, Table
+from kernelne.training.cpu.threads import Workers
+from kernelne.view.near import Rows, Table, share_of
 
 _HALVINGS = 40  # of the interval in which the width of a row is searched
 
@@ -30,7 +31,7 @@ class Links(NamedTuple):
     totals: Table
 
 
-def link_rows(rows: Rows, distances: Table, perplexity: float) -> Links:
+def link_rows(rows: Rows, distances: Table, perplexity: float, workers: Workers) -> Links:
     """Return links of nearest rows (n, k; -1: none) by their squared distances.
 
     A row's weights are those of a Gaussian whose width gives them the perplexity, and sum to one; the two
@@ -40,7 +41,13 @@ def link_rows(rows: Rows, distances: Table, perplexity: float) -> Links:
 
     n, k = rows.shape
     weights = np.empty((n, k), np.float32)
-    _weigh(distances, np.log(perplexity), weights)
+    entropy = np.log(perplexity)
+
+    def weigh(part: int) -> None:
+        some = slice(*share_of(n, part, workers.n_threads))
+        _weigh(distances[some], entropy, weights[some])
+
+    workers.each(weigh)
     known = rows >= 0
     starts = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
     one_way = csr_array((weights[known], rows[known], starts), shape=(n, n))
@@ -49,7 +56,12 @@ def link_rows(rows: Rows, distances: Table, perplexity: float) -> Links:
     offsets, ends = both.indptr.astype(np.int64), both.indices.astype(np.int32)
     totals = np.asarray(both.sum(axis=1), np.float32)
     limits, others = np.ones(len(ends), np.float32), ends.copy()
-    _fill_limits(offsets, ends, both.data, limits, others)
+
+    def fill(part: int) -> None:
+        low, high = share_of(n, part, workers.n_threads)
+        _fill_limits(offsets[low : high + 1], ends, both.data, limits, others)
+
+    workers.each(fill)
     return Links(offsets, ends, others, limits, totals)
 
 

@@ -133,11 +133,13 @@ def _assign(table: Table, means: Table, workers: Workers) -> NDArray[np.int64]:
             apart += mean_squares
             found[some] = apart.argmin(axis=1)
 
-    _on_single_blas_threads(workers, lambda part: assign(part, *_share(len(table), part, workers.n_threads)))
+    _on_single_blas_threads(
+        workers, lambda part: assign(part, *share_of(len(table), part, workers.n_threads))
+    )
     return found
 
 
-def _share(n: int, part: int, parts: int) -> tuple[int, int]:
+def share_of(n: int, part: int, parts: int) -> tuple[int, int]:
     return n * part // parts, n * (part + 1) // parts
 
 

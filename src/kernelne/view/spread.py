@@ -127,7 +127,7 @@ def map_rows(
     with reporting(progress, "neighbours", "nodes") as report:
         rows, distances = nearest_rows(centred, k, workers, report, cells)
     del centred
-    links = link_rows(rows, distances, min(_PERPLEXITY[many], (k + 1) / 2))
+    links = link_rows(rows, distances, min(_PERPLEXITY[many], (k + 1) / 2), workers)
     del rows, distances
     if n <= _ONE_THREAD:
         workers = Workers(1)
