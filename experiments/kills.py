@@ -6,7 +6,7 @@ Kills are made in batches, each a line of results/kills.jsonl; what is there is 
 short runs add up to one count. Three commands take turns:
 
 embed: writes a new file; it must be absent, or whole with the bits of a run that was never killed.
-resume: `embed --checkpoint`, killed and resumed until it ends, with the same bits (--deterministic, 2 threads).
+resume: `embed --checkpoint`, killed and resumed until it ends, with the same bits (two threads).
 update: `update --overwrite`, killed mostly while it writes; the file must be the old or the new one, whole.
 """
 
@@ -24,15 +24,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import HERE, Store
 
+from common import HERE, Store
 from kernelne import Embedding
 
 BATCH = 15
 _MODEL = "--seed 3 --deterministic -d 32 --quiet -j 2 --walks-per-node 1500 --kernels gaussian:1,gaussian:3"
 EMBED = ["embed", "g.edges", "-o", "out.npz", *_MODEL.split()]
 RESUME = [*EMBED, "--checkpoint", "run", "--checkpoint-every", "0.05s", "--resume"]
-UPDATE = "update old.npz more.edges -o new.npz --overwrite --quiet -j 1 --seed 0".split()
+UPDATE = [
+    "update",
+    "old.npz",
+    "more.edges",
+    "-o",
+    "new.npz",
+    "--overwrite",
+    "--quiet",
+    "-j",
+    "1",
+    "--seed",
+    "0",
+]
 
 
 def start(folder: Path, args: list[str]) -> subprocess.Popen[bytes]:

@@ -128,9 +128,8 @@ def main() -> int:
             if ended:
                 break
     found = growth(lines)
-    print(
-        f"{rounds} rounds in {lines[-1]['minute']} min: {'; '.join(found) + ' GREW' if found else 'no growth'}"
-    )
+    told = f"grew: {'; '.join(found)}" if found else "nothing grew"
+    print(f"{rounds} rounds in {lines[-1]['minute']} min: {told}")
     return 1 if found else 0
 
 
