@@ -29,7 +29,7 @@ from common import HERE, Store
 from kernelne import Embedding
 
 BATCH = 15
-_MODEL = "--seed 3 --deterministic -d 32 --quiet -j 2 --walks-per-node 1500 --kernels gaussian:1,gaussian:3"
+_MODEL = "--seed 3 --deterministic -d 32 --quiet -j 2 --walks-per-node 400 --kernels gaussian:1,gaussian:3"
 EMBED = ["embed", "g.edges", "-o", "out.npz", *_MODEL.split()]
 RESUME = [*EMBED, "--checkpoint", "run", "--checkpoint-every", "0.05s", "--resume"]
 UPDATE = [

@@ -16,6 +16,7 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 
 from kernelne._folders import user_folder
 from kernelne.errors import warn
@@ -23,6 +24,15 @@ from kernelne.errors import warn
 _DIGEST = 16  # bytes
 #: An import at the top of a module; imports for type checkers only are indented and do not match.
 _IMPORT = re.compile(rb"^from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+if hasattr(os, "register_at_fork"):
+    # A fork while another thread compiles waits until it is done: nobody would ever release it
+    # in the new process.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def cached(**options: Any) -> Callable[..., Any]:
