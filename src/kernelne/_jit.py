@@ -26,8 +26,7 @@ _DIGEST = 16  # bytes
 _IMPORT = re.compile(rb"^from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 if hasattr(os, "register_at_fork"):
-    # A fork while another thread compiles waits until it is done: nobody would ever release it
-    # in the new process.
+    # A fork waits while another thread compiles: in the new process nobody would release that lock.
     os.register_at_fork(
         before=global_compiler_lock.acquire,
         after_in_parent=global_compiler_lock.release,
