@@ -6,7 +6,7 @@ Kills are made in batches, each a line of results/kills.jsonl; what is there is 
 short runs add up to one count. Three commands take turns:
 
 embed: writes a new file; it must be absent, or whole with the bits of a run that was never killed.
-resume: `embed --checkpoint`, killed and resumed until it ends, with the same bits (two threads).
+resume: `embed --checkpoint`, killed and resumed until it ends, with the same bits.
 update: `update --overwrite`, killed mostly while it writes; the file must be the old or the new one, whole.
 """
 
@@ -29,7 +29,7 @@ from common import HERE, Store
 from kernelne import Embedding
 
 BATCH = 15
-_MODEL = "--seed 3 --deterministic -d 32 --quiet -j 2 --walks-per-node 400 --kernels gaussian:1,gaussian:3"
+_MODEL = "--seed 3 --deterministic -d 32 --quiet -j 1 --walks-per-node 400 --kernels gaussian:1,gaussian:3"
 EMBED = ["embed", "g.edges", "-o", "out.npz", *_MODEL.split()]
 RESUME = [*EMBED, "--checkpoint", "run", "--checkpoint-every", "0.05s", "--resume"]
 UPDATE = [
@@ -157,8 +157,9 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=200, help="wanted in all")
     parser.add_argument("--minutes", type=float, default=np.inf, help="no batch is begun after them")
+    parser.add_argument("--first", type=int, default=0, help="first batch, for runs beside each other")
     given = parser.parse_args()
-    store, began, number = Store(HERE), time.monotonic(), 0
+    store, began, number = Store(HERE), time.monotonic(), given.first
     while sum(each["kills"] for each in count(store).values()) < given.kills and not store.failures:
         if time.monotonic() - began > 60 * given.minutes:
             break
