@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 #: Memory of interpreter, libraries and compiled code.
-_PROCESS_BYTES = 270 * 2**20
+_PROCESS_BYTES = 340 * 2**20
 
 #: Deterministic mode: a chunk has at most one walk for this many nodes. With one walk for every 2.5 nodes
 #: scores are lower, with one for every 25 they are not.
