@@ -76,19 +76,18 @@ audit: $(STAMP)
 	$(call install,$(VENV),pip-audit)
 	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off
 
-# All that developers have, with hashes, of Linux on x86-64 and of the Python that makes it.
+# All that developers have, with hashes of the files for this system and this Python.
 lock: $(STAMP)
-	$(call install,$(VENV),pip-tools)
 	$(PYTHON) .ci/bounds.py all > $(VENV)/requirements.in
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
-	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-	    --output-file requirements-dev.lock $(VENV)/requirements.in
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed \
+	    --only-binary :all: --report $(VENV)/report.json -r $(VENV)/requirements.in
+	$(PYTHON) .ci/bounds.py lock < $(VENV)/report.json > requirements-dev.lock
 
 # The environment of the lock, instead of the newest versions.
 setup-locked:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(call install,$(VENV),--require-hashes -r requirements-dev.lock)
-	$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
+	$(call install,$(VENV),--no-deps --editable .)
 	touch $(STAMP)
 
 licences: $(STAMP)

@@ -1,11 +1,13 @@
 """Requirements of this project for pip, from pyproject.toml.
 
-python .ci/bounds.py lowest    # the lowest version of each package that is allowed, as constraints
-python .ci/bounds.py all       # what developers need, as ranges, from which requirements-dev.lock is made
+python .ci/bounds.py lowest                # the lowest version that is allowed of each package
+python .ci/bounds.py all                   # what developers need, as ranges
+python .ci/bounds.py lock < report.json    # what pip would install of it, by its --report, with hashes
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -34,6 +36,20 @@ def every(project: dict[str, Any]) -> list[str]:
     return dependencies(project) + sorted(tools)
 
 
+def locked(report: dict[str, Any]) -> list[str]:
+    """Return name==version with the hash of the file, for each package of a report."""
+    lines = []
+    for each in report["install"]:
+        name = re.sub(r"[-_.]+", "-", each["metadata"]["name"]).lower()
+        found = each["download_info"]["archive_info"]["hashes"]["sha256"]
+        lines.append(f"{name}=={each['metadata']['version']} --hash=sha256:{found}")
+    return sorted(lines)
+
+
 if __name__ == "__main__":
-    text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
-    print("\n".join({"lowest": lowest, "all": every}[sys.argv[1]](tomllib.loads(text))))
+    if sys.argv[1] == "lock":
+        made = locked(json.load(sys.stdin))
+    else:
+        text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+        made = {"lowest": lowest, "all": every}[sys.argv[1]](tomllib.loads(text))
+    print("\n".join(made))
