@@ -68,7 +68,7 @@ test-lowest test-newest: test-%:
 	$(PYTHON) .ci/bounds.py lowest > .venv-$*/bounds
 	$(call install,.venv-$*,$(OF) --editable ".[all]" pytest pytest-xdist hypothesis)
 	.venv-$*/bin/python -m pip freeze --exclude-editable > .venv-$*/versions
-	.venv-$*/bin/python -m pytest -n $(PROCESSES) --dist loadfile -o filterwarnings=default \
+	.venv-$*/bin/python -m pytest -n $(PROCESSES) --dist loadfile -o filterwarnings=ignore::DeprecationWarning \
 	    $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(TESTED))
 
 # Known vulnerabilities of what is installed. Needs a network; a package that could not be looked up is a failure.

@@ -70,14 +70,30 @@ def uncached(**options: Any) -> Callable[..., Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        before = numba.config.DISABLE_JIT
-        numba.config.DISABLE_JIT = 0
-        try:
-            return njit(**options)(function)
-        finally:
-            numba.config.DISABLE_JIT = before
+        disabled = numba.config.DISABLE_JIT
+        with _enabled():
+            compiled = njit(**options)(function)
+        if disabled:  # some versions of Numba look at it once more when they compile
+            plain = compiled.compile
+
+            def compile_enabled(signature: Any) -> Any:
+                with _enabled():
+                    return plain(signature)
+
+            compiled.compile = compile_enabled
+        return compiled
 
     return decorate
+
+
+@contextmanager
+def _enabled() -> Iterator[None]:
+    before = numba.config.DISABLE_JIT
+    numba.config.DISABLE_JIT = 0
+    try:
+        yield
+    finally:
+        numba.config.DISABLE_JIT = before
 
 
 class _Files(IndexDataCacheFile):  # type: ignore[misc]
