@@ -13,7 +13,8 @@ else
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
 endif
 
-.PHONY: demo docs test test-package test-gpu check bench paper paper-quick clean
+.PHONY: demo docs test test-package test-gpu test-lowest test-newest audit lock setup-locked licences check \
+    bench paper paper-quick clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kernelne needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -54,6 +55,44 @@ test-package: $(STAMP)
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/training/test_gpu_device.py
 
+# The lowest versions that pyproject.toml allows, and the newest there are, each in an environment of its own:
+# the tests of what depends on them. Old versions warn of themselves, so warnings are no failures there.
+TESTED := tests/graph tests/io tests/embedding tests/walks tests/model tests/training/test_cpu.py \
+    tests/training/test_checkpoint.py tests/test_estimators.py tests/test_growth.py tests/test_jit.py \
+    tests/evaluation tests/links tests/view/test_layout.py tests/cli/test_embed_command.py
+test-lowest: OF := --constraint .venv-lowest/bounds
+test-newest: OF := --upgrade
+test-lowest test-newest: test-%:
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	$(call install,.venv-$*,--upgrade "pip>=25.1")
+	$(PYTHON) .ci/bounds.py lowest > .venv-$*/bounds
+	$(call install,.venv-$*,$(OF) --editable ".[all]" pytest pytest-xdist hypothesis)
+	.venv-$*/bin/python -m pip freeze --exclude-editable > .venv-$*/versions
+	.venv-$*/bin/python -m pytest -n $(PROCESSES) --dist loadfile -o filterwarnings=ignore::DeprecationWarning \
+	    $(if $(PYTEST_ARGS),$(PYTEST_ARGS),$(TESTED))
+
+# Known vulnerabilities of what is installed. Needs a network; a package that could not be looked up is a failure.
+audit: $(STAMP)
+	$(call install,$(VENV),pip-audit)
+	$(BIN)/pip-audit --strict --skip-editable --progress-spinner off
+
+# All that developers have, with hashes of the files for this system and this Python.
+lock: $(STAMP)
+	$(PYTHON) .ci/bounds.py all > $(VENV)/requirements.in
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed \
+	    --only-binary :all: --report $(VENV)/report.json -r $(VENV)/requirements.in
+	$(PYTHON) .ci/bounds.py lock < $(VENV)/report.json > requirements-dev.lock
+
+# The environment of the lock, instead of the newest versions.
+setup-locked:
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(call install,$(VENV),--require-hashes -r requirements-dev.lock)
+	$(call install,$(VENV),--no-deps --editable .)
+	touch $(STAMP)
+
+licences: $(STAMP)
+	$(BIN)/python docs/_tools/licences.py > docs/licences.md
+
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -82,4 +121,4 @@ paper paper-quick: $(STAMP)
 	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(BENCH) demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .venv-lowest .venv-newest demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import kernelne
 
@@ -58,6 +62,32 @@ def test_workflow_runs_what_is_there():
     assert {".ci/run", ".ci/smoke.py", "tests/graph/test_graph.py"} <= {*named}
     assert not [name for name in named if not (ROOT / name).exists()]
     assert workflow["jobs"]["smoke"]["strategy"]["matrix"]["system"][1:] == ["macos-latest", "windows-latest"]
+
+
+def test_licences_of_all_dependencies_are_listed_and_none_binds_users():
+    page = (ROOT / "docs" / "licences.md").read_text("utf-8")
+    listed = dict(re.findall(r"^\| ([\w.-]+) \| ([^|]+) \|", page, re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = [some for name, some in project["optional-dependencies"].items() if name not in ("gpu", "all")]
+    wanted = {re.match(r"[\w-]+", each)[0] for some in (project["dependencies"], *extras) for each in some}
+    assert wanted <= {*listed}
+    assert not [name for name, licence in listed.items() if "GPL" in licence or "not stated" in licence]
+
+
+def test_lock_holds_all_that_developers_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    sys.path.insert(0, str(ROOT / ".ci"))
+    try:
+        bounds = importlib.import_module("bounds")
+    finally:
+        sys.path.remove(str(ROOT / ".ci"))
+    lock = (ROOT / "requirements-dev.lock").read_text("utf-8")
+    pinned = {name.lower(): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE)}
+    for each in map(Requirement, bounds.every(project)):
+        assert each.specifier.contains(pinned[each.name.lower()]), each
+    assert lock.count("--hash=sha256:") >= len(pinned)
+    assert not re.search(r"://|/(opt|root|tmp|home)/", lock)  # no hosts, no folders of whoever made it
+    assert "numba==0.60" in bounds.lowest(project)
 
 
 def test_workflow_tries_the_oldest_and_the_newest_python():

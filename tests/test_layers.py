@@ -16,7 +16,18 @@ SOURCE = Path(kernelne.__file__).parent
 
 #: Each layer may import from those before it and from itself.
 LAYERS = [
-    {"errors", "_version", "_jit", "_variants", "_html", "_checks", "_memory", "_folders", "progress"},
+    {
+        "errors",
+        "_version",
+        "_jit",
+        "_variants",
+        "_html",
+        "_checks",
+        "_memory",
+        "_folders",
+        "_fork",
+        "progress",
+    },
     {"graph"},
     {"io", "model", "walks"},
     {"embedding", "training"},

@@ -60,6 +60,50 @@ def test_a_limit_on_the_address_space_is_seen():
     assert result.stdout == "True\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the address space")
+def test_libraries_that_do_not_fit_the_address_space_are_not_loaded(tmp_path):
+    """OpenBLAS and LLVM would end the process without a word of ours."""
+    (tmp_path / "g.edges").write_text("a b\nb c\n")
+    code = "import resource, sys\nresource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
+    code += "from kernelne.__main__ import main\nsys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "embed", "g.edges", "-o", "out.npz"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == (
+        "error: the address space is limited to 0.93 GiB (ulimit -v) and the libraries need 1.25 GiB: "
+        "raise the limit\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "cores", "threads"),
+    [(None, 64, None), (2**31, 64, "9"), (2**31, 4, None), (2**33, 64, None), (5 * 2**28, 2, "1")],
+)
+def test_openblas_gets_as_many_threads_as_fit(monkeypatch, limit, cores, threads):
+    monkeypatch.setattr(_memory, "_address_space", lambda: limit)
+    monkeypatch.setattr(_memory.os, "cpu_count", lambda: cores)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")  # restored after the test
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    _memory.fit_libraries()
+    assert _memory.os.environ.get("OPENBLAS_NUM_THREADS") == threads
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+@pytest.mark.parametrize("suffix", [".csv", ".emb"])
+def test_text_is_written_in_little_memory(tmp_path, suffix):
+    """The estimate of the memory has nothing for the writing of a file: it may need no more than a little."""
+    code = "import sys, numpy as np, kernelne, re\n"
+    code += "def peak(): return int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
+    code += "one = kernelne.Embedding(np.ones((9, 32), 'f4'), [f'node-{i}' for i in range(9)])\n"
+    code += "one.save(sys.argv[1])\n"
+    code += "some = kernelne.Embedding(np.random.default_rng(0).random((100_000, 32), 'f4'), "
+    code += "[f'node-{i}' for i in range(100_000)])\n"
+    code += "before = peak()\nsome.save(sys.argv[1], overwrite=True)\nprint((peak() - before) >> 10)"
+    command = [sys.executable, "-c", code, str(tmp_path / f"x{suffix}")]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(result.stdout) < 40  # MiB; the vectors are 12
+
+
 @pytest.mark.parametrize(
     ("parameters", "words", "not_words"),
     [

@@ -16,6 +16,7 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 
 from kernelne._folders import user_folder
 from kernelne.errors import warn
@@ -23,6 +24,14 @@ from kernelne.errors import warn
 _DIGEST = 16  # bytes
 #: An import at the top of a module; imports for type checkers only are indented and do not match.
 _IMPORT = re.compile(rb"^from (\w[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+if hasattr(os, "register_at_fork"):
+    # A fork waits while another thread compiles: in the new process nobody would release that lock.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def cached(**options: Any) -> Callable[..., Any]:
@@ -61,14 +70,30 @@ def uncached(**options: Any) -> Callable[..., Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        before = numba.config.DISABLE_JIT
-        numba.config.DISABLE_JIT = 0
-        try:
-            return njit(**options)(function)
-        finally:
-            numba.config.DISABLE_JIT = before
+        disabled = numba.config.DISABLE_JIT
+        with _enabled():
+            compiled = njit(**options)(function)
+        if disabled:  # some versions of Numba look at it once more when they compile
+            plain = compiled.compile
+
+            def compile_enabled(signature: Any) -> Any:
+                with _enabled():
+                    return plain(signature)
+
+            compiled.compile = compile_enabled
+        return compiled
 
     return decorate
+
+
+@contextmanager
+def _enabled() -> Iterator[None]:
+    before = numba.config.DISABLE_JIT
+    numba.config.DISABLE_JIT = 0
+    try:
+        yield
+    finally:
+        numba.config.DISABLE_JIT = before
 
 
 class _Files(IndexDataCacheFile):  # type: ignore[misc]

@@ -6,12 +6,15 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 
-from kernelne.errors import ParameterError
+from kernelne.errors import KernelneError, ParameterError
 
 #: The environment variable that sets the memory by hand.
 MEMORY = "KERNELNE_MEMORY"
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _GROUPS = "/sys/fs/cgroup"
+#: Address space of the libraries and of compiling, and what a thread of OpenBLAS reserves when loaded, twice:
+#: NumPy and SciPy have one each.
+_LIBRARIES, _PER_THREAD = 5 * 2**28, 80 * 2**20
 
 
 def available_bytes() -> int | None:
@@ -67,17 +70,38 @@ def _of_groups() -> list[int]:
     return left
 
 
-def _of_address_space() -> int | None:
-    """What the limit on the address space leaves."""
+def _address_space() -> int | None:
+    """The limit on the address space (ulimit -v); None if there is none."""
     try:
         import resource
     except ImportError:  # Windows
         return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    mapped = _read("/proc/self/statm").split()
-    if limit == resource.RLIM_INFINITY or not mapped:
-        return None
-    return limit - int(mapped[0]) * resource.getpagesize()
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _of_address_space() -> int | None:
+    """What the limit on the address space leaves."""
+    limit, mapped = _address_space(), _read("/proc/self/statm").split()
+    return None if limit is None or not mapped else limit - int(mapped[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def fit_libraries() -> None:
+    """Make the libraries fit a limit on the address space, before they are loaded.
+
+    OpenBLAS and LLVM end the process if they get no memory. Raises KernelneError if the limit is too small.
+    """
+    limit = _address_space()
+    if limit is None:
+        return
+    if limit < _LIBRARIES:
+        raise KernelneError(
+            f"the address space is limited to {gib(limit)} (ulimit -v) and the libraries need "
+            f"{gib(_LIBRARIES)}: raise the limit"
+        )
+    threads = max((limit - _LIBRARIES) // _PER_THREAD, 1)
+    if threads < (os.cpu_count() or 1):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", str(threads))
 
 
 def _read(path: str) -> str:

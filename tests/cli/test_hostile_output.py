@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -51,8 +52,6 @@ def test_ids_reach_the_terminal_escaped(tmp_path):
 def test_vectors_whose_file_cannot_be_written_are_kept_elsewhere(folder, kernelne, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(folder / "kept"))
     (folder / "kept").mkdir()
-    import tempfile
-
     monkeypatch.setattr(tempfile, "tempdir", None)
     real = files._put_in_place
 
@@ -114,6 +113,32 @@ def test_temporary_files_of_dead_processes_are_swept(tmp_path):
     assert left["fresh"].exists()
     assert left["alive"].exists()
     assert other.exists()
+
+
+def test_folders_of_dead_processes_are_swept(tmp_path, monkeypatch):
+    """As of `kernelne embed -`, killed: it keeps a copy of its input while it reads."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    old = time.time() - 2 * 3600
+    names = {
+        "dead": f"{dead.pid}-abcdefg_",
+        "fresh": f"{dead.pid}-00000000",
+        "alive": f"{os.getpid()}-00000000",
+    }
+    left = {name: tmp_path / f"kernelne-{rest}" for name, rest in names.items()}
+    left["vectors"] = tmp_path / f"kernelne-out-{dead.pid}"
+    for name, folder in left.items():
+        folder.mkdir()
+        (folder / "input").write_text("a b")
+        if name != "fresh":
+            os.utime(folder, (old, old))
+    with files.temporary_folder() as made:
+        assert Path(made).parent == tmp_path
+        assert Path(made).name.startswith(f"kernelne-{os.getpid()}-")
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        path.name for name, path in left.items() if name != "dead"
+    )
 
 
 def secrets_like(name: str) -> str:

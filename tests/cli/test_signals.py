@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import weakref
 
 import pytest
 
+from kernelne import Embedding
 from kernelne.cli import signals
 
 if os.name != "posix":
@@ -92,3 +94,48 @@ def test_ctrl_c_during_imports_is_one_line(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (130, "")
     assert result.stderr == "interrupted: nothing was written\n"
+
+
+def _on_a_terminal(folder, answer):
+    """Interrupt an embedding on a terminal, and answer its question; returns exit code and what was shown."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kernelne", "embed", "ring.edges", "-o", "out.npz", "-j", "1"]
+    command += ["--walks-per-node", "100000000", "--kernels", "gaussian:1"]
+    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown, sent = b"", False
+    while process.poll() is None or select.select([ours], [], [], 0)[0]:
+        if select.select([ours], [], [], 1)[0]:
+            try:
+                shown += os.read(ours, 4096)
+            except OSError:  # how a terminal says that its last user is gone
+                break
+        if not sent and b"loss" in shown:  # it trains
+            process.send_signal(signal.SIGINT)
+            sent = True
+        if b"[Y/n] " in shown and answer is not None:
+            if isinstance(answer, bytes):
+                os.write(ours, answer)
+            else:
+                process.send_signal(answer)
+            answer = None
+    os.close(ours)
+    return process.wait(timeout=60), shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"), [(b"y\n", True), (b"\n", True), (b"n\n", False), (signal.SIGINT, False)]
+)
+def test_a_terminal_asks_whether_to_keep_what_there_is(folder, answer, kept):
+    code, shown = _on_a_terminal(folder, answer)
+    assert code == 130, shown
+    assert "of the walks: write the vectors as they are to out.npz? [Y/n]" in shown
+    assert ("out.npz holds the vectors as they were" in shown) == kept
+    assert ("interrupted: nothing was written" in shown) != kept
+    assert "Traceback" not in shown
+    left = sorted(path.name for path in folder.iterdir())
+    assert left == (["out.npz", "ring.edges"] if kept else ["ring.edges"])
+    if kept:
+        assert 0 < Embedding.load(folder / "out.npz").provenance["stopped_after"] < 1

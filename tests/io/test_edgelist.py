@@ -330,6 +330,8 @@ def test_weights(read):
         "1,5",
         "-inf",
         "e5",
+        "1e39",  # infinite as float32, in which a graph keeps it
+        "1e-60",  # zero
     ):
         fails(
             read,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_threads, check_count, check_number, seed_of
+from kernelne._fork import fork_safe_openmp
 from kernelne._memory import available_bytes
 from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import describe_graph, versions
@@ -94,7 +95,8 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
             message = f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors are meaningless"
             warn(message)
         start = time.perf_counter()
-        with reporting(self.progress, self._task, self._unit) as report, threadpool_limits(self._threads()):
+        shown = reporting(self.progress, self._task, self._unit)
+        with shown as report, threadpool_limits(self._threads()), fork_safe_openmp():
             vectors = np.ascontiguousarray(self._embed(checked, seed, report), dtype=np.float32)
         self.seconds_ = time.perf_counter() - start
         if not np.isfinite(vectors).all():

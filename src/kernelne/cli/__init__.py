@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelne._memory import fit_libraries
 from kernelne._version import __version__
 from kernelne.cli import (  # fmt: skip
     compare,
@@ -76,6 +77,7 @@ def _common(
     ] = False,
 ) -> None:
     """Node embeddings by kernel factorisation of random walks."""
+    fit_libraries()
 
 
 def _show_warning(message: Warning | str, *rest: Any, **more: Any) -> None:

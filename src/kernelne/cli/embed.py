@@ -23,7 +23,7 @@ from kernelne.cli.options import (
     QuietOption,
     takes,
 )
-from kernelne.cli.output import Run, begin, print_facts, print_json, say, tell
+from kernelne.cli.output import Run, begin, can_ask, confirmed, print_facts, print_json, say, tell
 from kernelne.errors import InputError, KernelneError, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def embed(
         bool,
         typer.Option(
             "--keep-partial",
-            help="If Ctrl-C ends the training, write the vectors as they are.",
+            help="If Ctrl-C ends the training, write the vectors as they are; else a terminal asks.",
             rich_help_panel=_STOPPING,
         ),
     ] = False,
@@ -88,7 +88,8 @@ def embed(
     from kernelne.training.checkpoint import Interrupted
 
     estimator = given_estimator(given)
-    kept = _check_kept(estimator, checkpoint, checkpoint_every, resume, keep_partial)
+    asks = checkpoint is None and not keep_partial and can_ask()
+    kept = _check_kept(estimator, checkpoint, checkpoint_every, resume, keep_partial or asks)
     estimator.config()
     estimator.check_backend()
     check_files(output, graph, given["nodes"])
@@ -107,10 +108,15 @@ def embed(
         say(f"{stop}, kept in {stop.folder}; to continue: kernelne {told_to}")
         Run.stopped_by = stop.signum
         return
+    stopped = estimator.stopped
+    offer = f"write the vectors as they are to {output}?"
+    if stopped is not None and asks and not confirmed(f"{stopped}: {offer}"):
+        say("interrupted: nothing was written")
+        Run.stopped_by = stopped.signum
+        return
     if "kernels" in estimator.chosen_ and not quiet:
         say(f"chosen: {_chosen(estimator.chosen_)}")
     _save(estimator.to_embedding(), output, overwrite)
-    stopped = estimator.stopped
     if kept is not None and stopped is None:
         kept.remove()
     if not quiet:

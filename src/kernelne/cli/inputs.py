@@ -8,7 +8,6 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kernelne.cli.options import LABELS, READING, Options, default_of
@@ -135,14 +134,14 @@ def _read_standard_input(options: dict[str, Any]) -> Graph:
 
     The input is copied to a temporary file, because edge lists are read more than once.
     """
-    from kernelne.io.files import compression_suffix
+    from kernelne.io.files import compression_suffix, temporary_folder
     from kernelne.io.graphs.read_write import read_graph
 
     if sys.stdin is None:
         raise InputError("standard input is closed: give a file")
     if sys.stdin.isatty():
         say("reading edges from standard input; end with Ctrl-D")
-    with TemporaryDirectory(prefix="kernelne-") as folder, warnings.catch_warnings(record=True) as caught:
+    with temporary_folder() as folder, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default", UserWarning)
         path = os.path.join(folder, "input")
         with open(path, "wb") as file:

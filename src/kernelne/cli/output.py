@@ -59,6 +59,18 @@ def say(line: str) -> None:
         print(shown(line), file=sys.stderr)
 
 
+def can_ask() -> bool:
+    """Whether there is a terminal with someone who can read a question and answer it."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def confirmed(question: str) -> bool:
+    """Ask a question on a terminal; Enter means yes, and a terminal that is gone means no."""
+    print(shown(f"{question} [Y/n] "), end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    return bool(answer) and not answer.strip().lower().startswith("n")
+
+
 def tell(line: str) -> None:
     """Print a line about a file that is written: a full standard output does not make that a failure."""
     try:

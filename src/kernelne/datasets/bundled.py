@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernelne._fork import fork_safe_openmp
 from kernelne.errors import MissingDependencyError
 from kernelne.graph import Graph
 from kernelne.io.labels import Labels
@@ -44,6 +45,7 @@ def digits() -> tuple[Graph, Labels]:
     from sklearn.neighbors import kneighbors_graph
 
     images = load_digits()
-    near = kneighbors_graph(images.data, _NEIGHBOURS, mode="connectivity")
+    with fork_safe_openmp():
+        near = kneighbors_graph(images.data, _NEIGHBOURS, mode="connectivity")
     graph = Graph.from_scipy(near.maximum(near.T))
     return graph, Labels.from_values(graph.nodes, images.target.astype(np.int64))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from kernelne.errors import (
     OutputError,
     ParameterError,
 )
-from kernelne.io.files import atomic_output, check_input
+from kernelne.io.files import atomic_output, check_input, temporary_folder
 
 DATA, CACHE = "KERNELNE_DATA", "KERNELNE_CACHE"
 _TIMEOUT = 60  # seconds without an answer
@@ -90,7 +89,7 @@ def fetch(name: str, source: str | os.PathLike[str] | None = None) -> dict[str, 
             f"{', '.join(_names(name, entry))} into the folder that {DATA} names"
         )
     else:
-        with tempfile.TemporaryDirectory() as temporary:
+        with temporary_folder() as temporary:
             path = Path(temporary) / entry.source.rpartition("/")[2]
             _download(entry.source, path)
             texts = _convert(entry, path, entry.source)

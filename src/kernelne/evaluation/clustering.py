@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._checks import check_count, check_seed, check_vectors, encode_labels, ids_of
+from kernelne._fork import fork_safe_openmp
 from kernelne._html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph.communities import louvain, modularity
@@ -84,7 +85,8 @@ def cluster_nodes(
     check_count("n_clusters", n_clusters, len(table))
     check_count("n_init", n_init)
     means = KMeans(int(n_clusters), n_init=int(n_init), random_state=seed)
-    assignment = means.fit_predict(table).astype(np.int64)
+    with fork_safe_openmp():
+        assignment = means.fit_predict(table).astype(np.int64)
     return ClusterScores(
         assignment,
         int(n_clusters),

@@ -6,7 +6,9 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 import time
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from kernelne.errors import FileFormatError, FolderError, InputError, OutputErro
 PathLike = str | os.PathLike[str]
 
 _TEMPORARY = re.compile(r"([0-9]{1,9})-[0-9a-f]{12}\.tmp")
+_FOLDER = re.compile(r"kernelne-([0-9]{1,9})-\w{8}")
 _OLD = 3600.0  # seconds
 
 
@@ -112,6 +115,22 @@ def _sweep(target: Path) -> None:
             with contextlib.suppress(OSError):
                 if time.time() - entry.stat(follow_symlinks=False).st_mtime > _OLD:
                     os.unlink(entry.path)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Yield a new folder, removed after the block; removes those that killed processes of this user left."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(tempfile.gettempdir()):
+            found = _FOLDER.fullmatch(entry.name)
+            if found is None or _is_alive(int(found[1])):
+                continue
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if status.st_uid == os.getuid() and time.time() - status.st_mtime > _OLD:
+                    shutil.rmtree(entry.path)
+    with tempfile.TemporaryDirectory(prefix=f"kernelne-{os.getpid()}-") as folder:
+        yield folder
 
 
 def _is_alive(process: int) -> bool:

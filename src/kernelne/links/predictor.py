@@ -15,6 +15,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from kernelne._checks import check_count, check_seed
+from kernelne._fork import fork_safe_openmp
 from kernelne.embedding import Embedding
 from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.estimators import MKernelNE, estimator_of
@@ -334,7 +335,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             l2_regularization=1.0,
             random_state=0,
         )
-        self._trees = Trees.of(model.fit(X, y))
+        with fork_safe_openmp():
+            self._trees = Trees.of(model.fit(X, y))
 
     def _chances(self, rows: NDArray[np.int64], base_rate: float) -> NDArray[np.float64]:
         scores = [self._score(table) for table in self._features.tables(rows)]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._checks import check_seed, check_vectors
+from kernelne._fork import fork_safe_openmp
 from kernelne.errors import MissingDependencyError, ParameterError
 from kernelne.progress import Progress, reporting
 from kernelne.view.spread import map_rows
@@ -104,7 +105,8 @@ def _tsne(
         verbose=2,
     )
     threads = threadpool_limits(1 if len(table) <= _ONE_THREAD else None, user_api="openmp")
-    with threads, reporting(progress, "t-SNE", "iterations") as report, redirect_stdout(_Reader(report)):
+    shown = reporting(progress, "t-SNE", "iterations")
+    with threads, fork_safe_openmp(), shown as report, redirect_stdout(_Reader(report)):
         flat: NDArray[np.float32] = model.fit_transform(table).astype(np.float32)
     return flat
 

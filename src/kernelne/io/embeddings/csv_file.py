@@ -12,15 +12,16 @@ from kernelne.io.embeddings.shared import Fields
 from kernelne.io.embeddings.text_rows import read_rows, write_rows
 from kernelne.io.text.lines import shown
 
+_NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s|\s$|^$')
+
 
 def write(fields: Fields, stream: BinaryIO) -> None:
     stream.write(",".join(["id", *map(str, range(fields["vectors"].shape[1]))]).encode() + b"\n")
-    needs_quotes = re.compile(r'[",\r\n]|^\s|\s$|^$')
-    ids = [
-        '"' + node.replace('"', '""') + '"' if needs_quotes.search(node) else node
-        for node in map(str, fields["nodes"].tolist())
-    ]
-    write_rows(stream, ids, fields["vectors"], ",")
+    write_rows(stream, fields["nodes"], fields["vectors"], ",", _quoted)
+
+
+def _quoted(node: str) -> str:
+    return '"' + node.replace('"', '""') + '"' if _NEEDS_QUOTES.search(node) else node
 
 
 def read(path: Path) -> Fields:

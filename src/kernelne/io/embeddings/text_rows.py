@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +18,28 @@ from numpy.typing import NDArray
 from kernelne.errors import FileFormatError
 from kernelne.io.embeddings.shared import Fields, integers_or_strings
 
+_VALUES = 2**18  # written at a time: about 3 MB of text, and several times as much memory
 
-def write_rows(stream: BinaryIO, ids: list[str], vectors: NDArray[np.float32], delimiter: str) -> None:
-    """Write a line for each id, which is quoted already where it needs to be."""
+
+def write_rows(
+    stream: BinaryIO,
+    nodes: NDArray[Any],
+    vectors: NDArray[np.float32],
+    delimiter: str,
+    quoted: Callable[[str], str] = str,
+) -> None:
+    """Write a line for each node; `quoted` returns an id with the quotes it needs."""
     options = pacsv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
     names = [str(column) for column in range(vectors.shape[1])]
-    n_rows = max(1, 2**21 // len(names))  # about 25 MB of text at a time
+    n_rows = max(1, _VALUES // len(names))
     joint = delimiter.encode()
-    for start in range(0, len(ids), n_rows):
+    for start in range(0, len(nodes), n_rows):
         # pyarrow writes the shortest text that reads back as the same float32.
         columns = np.ascontiguousarray(vectors[start : start + n_rows].T)
         sink = pa.BufferOutputStream()
         pacsv.write_csv(pa.table([pa.array(column) for column in columns], names=names), sink, options)
         rows = sink.getvalue().to_pybytes().split(b"\n")
-        heads = (node.encode() for node in ids[start : start + n_rows])
+        heads = (quoted(str(node)).encode() for node in nodes[start : start + n_rows].tolist())
         stream.writelines([head + joint + row + b"\n" for head, row in zip(heads, rows, strict=False)])
 
 

@@ -16,7 +16,7 @@ from kernelne.io.text.lines import shown
 def write(fields: Fields, stream: BinaryIO) -> None:
     n_rows, dim = fields["vectors"].shape
     stream.write(f"{n_rows} {dim}\n".encode())
-    write_rows(stream, list(map(str, fields["nodes"].tolist())), fields["vectors"], " ")
+    write_rows(stream, fields["nodes"], fields["vectors"], " ")
 
 
 def read(path: Path) -> Fields:

@@ -271,7 +271,8 @@ def _line_error(
     expected = {
         tokens.N_FIELDS: f"expected {layout.n_fields} fields separated by {layout.between} as before{hint}",
         tokens.EMPTY_ID: "expected an id, found an empty field",
-        tokens.BAD_WEIGHT: f"expected a weight, a finite number that is not negative{hint or _HINT_WEIGHT}",
+        tokens.BAD_WEIGHT: "expected a weight, a finite number that is not negative and fits float32"
+        f"{hint or _HINT_WEIGHT}",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",
         tokens.BAD_RETURN: "a carriage return inside a line: lines must end in \\n or \\r\\n",
         tokens.TOO_LONG: f"a line longer than {text_lines.MAX_LINE} bytes: not an edge list",

@@ -111,7 +111,7 @@ def join(*parts: Any) -> Any:
 
 def join_lists(offsets: NDArray[np.int64], words: Any, between: str = " ") -> Any:
     """Join tokens `offsets[i]` to `offsets[i + 1]` with `between` to text i; returns a large_string array."""
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), words)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), words)
     return pc.binary_join(lists, pa.scalar(between, pa.large_string()))
 
 

@@ -208,7 +208,8 @@ def scan(  # type: ignore[no-untyped-def]
                     status = EMPTY_ID
             if weight_place >= 0 and status == OK:
                 weight = parse_number(buffer, fields[weight_place, 0], fields[weight_place, 1])
-                if not 0 <= weight < np.inf:
+                kept = np.float32(weight)  # as a graph keeps it: too large is infinite, too small is zero
+                if not 0 <= weight < np.inf or kept == np.inf or (kept == 0 and weight > 0):
                     status = BAD_WEIGHT
         if status != OK:
             if len(bad) == 0:

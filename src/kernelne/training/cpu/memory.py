@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 #: Memory of interpreter, libraries and compiled code.
-_PROCESS_BYTES = 270 * 2**20
+_PROCESS_BYTES = 340 * 2**20
 
 #: Deterministic mode: a chunk has at most one walk for this many nodes. With one walk for every 2.5 nodes
 #: scores are lower, with one for every 25 they are not.
@@ -61,6 +61,8 @@ def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
 
 def check(graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:
     """Raise InputError if a run does not fit in memory, before anything is allocated."""
+    if graph.n_nodes >= 2**32:  # 32 random bits choose among them
+        raise InputError(f"{graph.n_nodes:,} nodes: training takes fewer than 4,294,967,296")
     available, needed = available_bytes(), _new_bytes(graph, config, n_tables)
     if available is None or needed <= available:
         return
