@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,14 @@ from kernelne.graph import Graph
 from kernelne.graph.edges import writable_ids
 from kernelne.graph.graph import graph_from_columns
 from kernelne.graph.ids import check_same_kind, read_ids
+from kernelne.graph.ops import as_undirected
 from kernelne.graph.tables import check_time
 from kernelne.io.files import atomic_output
 from kernelne.io.graphs import edgelist
 from kernelne.io.graphs.registry import GraphFormat, find_format
 from kernelne.io.graphs.shared import EdgeColumns, Options
+
+_NO_WEIGHTS = "no weights in the file (weighted=True, --weighted)"
 
 
 def read_graph(
@@ -47,8 +51,9 @@ def read_graph(
     then be quoted as in CSV, or else by whitespace.
 
     The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat
-    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md
-    describes what each of them stores. Text formats may be compressed, with .gz or .zst after the suffix.
+    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`), and .kne, which is
+    not read but mapped, so that it may be larger than the memory (`kernelne convert` makes one of any edge
+    list); docs/formats.md describes what each of them stores. Text formats may be compressed, with .gz or .zst after the suffix.
 
     Node ids are integers if every id is an unquoted integer in canonical form that fits int64. Otherwise all
     are strings, unchanged: `1`, `01` and `1.0` are three nodes. If the file lists nodes, they keep that
@@ -104,7 +109,7 @@ def read_graph(
             value = getattr(options, name)
             raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
     if found.is_edge_list:
-        edges = found.read(path, options)
+        edges = edgelist.read(path, options)
     else:
         if skip_bad:
             raise ParameterError("skip_bad", skip_bad, f"applies to edge lists, not to {found.name}")
@@ -113,9 +118,12 @@ def read_graph(
                 raise ParameterError(
                     name, getattr(options, name), f"applies to edge lists, not to {found.name}"
                 )
-        edges = _complete(path, found.read(path, options), options)
+        content = found.read(path, options)
+        if isinstance(content, Graph):
+            return _as_asked(path, content, options, drop_self_loops)
+        edges = _complete(path, content, options)
     if directed is True and edges.directed is False:
-        raise ParameterError("directed", True, f"{path} says that its edges are undirected")
+        raise _says_undirected(path)
     if directed is None:
         directed = bool(edges.directed)
     empty = pa.chunked_array([], pa.null())
@@ -134,10 +142,28 @@ def read_graph(
         raise FileFormatError(path, str(error)) from None
 
 
+def _as_asked(path: str, graph: Graph, options: Options, drop_self_loops: bool) -> Graph:
+    """Apply the options to a graph that stays in its file."""
+    if graph.weights is None and options.weighted is True:
+        raise FileFormatError(path, _NO_WEIGHTS)
+    for name, value in (("nodes", options.nodes), ("drop_self_loops", drop_self_loops or None)):
+        if value is not None:
+            raise ParameterError(name, value, f"applies when {path} is made: pass it to `kernelne convert`")
+    if options.directed is True and not graph.directed:
+        raise _says_undirected(path)
+    if options.weighted is False:
+        graph = replace(graph, weights=None)
+    return as_undirected(graph) if options.directed is False else graph
+
+
+def _says_undirected(path: str) -> ParameterError:
+    return ParameterError("directed", True, f"{path} says that its edges are undirected")
+
+
 def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
     """Apply the options to the edges of a file that is not an edge list."""
     if options.weighted is True and edges.weights is None:
-        raise FileFormatError(path, "no weights in the file (weighted=True, --weighted)")
+        raise FileFormatError(path, _NO_WEIGHTS)
     if options.weighted is False and options.time is None:  # weights of age stay
         edges = edges._replace(weights=None)
     nodes = options.nodes
@@ -172,7 +198,7 @@ def write_graph(
     """Write a graph, each edge once; the suffix or `format` gives the format, see `read_graph`.
 
     With .gz or .zst after its suffix a text format is compressed. The file is written completely or not at
-    all. GraphML, GML, Pajek, Parquet, Arrow and Feather store the whole graph. The others do not: an
+    all. GraphML, GML, Pajek, Parquet, Arrow, Feather and .kne store the whole graph. The others do not: an
     InputError lists what would be lost, unless `lossy` is true.
 
     Each line of an edge list has a source, a target and, if weighted, a weight, separated by tabs (commas in
