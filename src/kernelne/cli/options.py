@@ -346,7 +346,7 @@ SeedOption = Annotated[
 
 # Options with the same name as a parameter of the library; p and q are also parameters of random graphs.
 _SHARED = {*READING, *MODEL} - {"p", "q"}
-_SHARED |= {"test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
+_SHARED |= {"memory", "test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
 
 
 def option_of(parameter: str) -> str:

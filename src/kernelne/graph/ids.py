@@ -34,7 +34,8 @@ def node_array(given: Any) -> NDArray[Any]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(f"node ids must be a list or an array, not {given!r}")
     if isinstance(given, StringIds):
-        return given  # type: ignore[return-value]  (used like an array)
+        same: Any = given  # used like an array
+        return same  # type: ignore[no-any-return]
     if hasattr(given, "__array__"):  # pandas, arrow
         given = np.asarray(given)
         if given.ndim != 1:

@@ -119,7 +119,7 @@ class StringIds:
 
 
 def string_ids(offsets: NDArray[np.int64], text: NDArray[np.uint8]) -> StringIds | None:
-    """Return the ids `text[offsets[i]:offsets[i + 1]]`, not copied; None if these are not strings in UTF-8."""
+    """Return the ids `text[offsets[i]:offsets[i + 1]]`, not copied; None if these are not UTF-8 text."""
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(text):
         return None
     for start in range(0, len(offsets), _BLOCK):
@@ -170,4 +170,5 @@ def positions(wanted: Any, known: Any) -> NDArray[np.int64]:
         hits = np.flatnonzero(at.is_valid().to_numpy(zero_copy_only=False))
         rows[at.drop_null().to_numpy()] = start + hits
         start += len(part)
-    return rows[pc.index_in(wanted, value_set=different).to_numpy()]
+    found: NDArray[np.int64] = rows[pc.index_in(wanted, value_set=different).to_numpy()]
+    return found

@@ -109,9 +109,9 @@ class EdgeFile:
         )
         return FileFormatError(self.path, f"no edges in the file{taken}")
 
-    def refuse_names(self, counts: Sequence[int]) -> None:
+    def refuse_names(self, counts: NDArray[np.int64]) -> None:
         """Raise FileFormatError if the first edge, whose ids appear that often, may be a header."""
-        if all(count == 1 for count in counts):
+        if (counts == 1).all():
             line, raw = self.sample[0]
             told = "are these column names, or an edge? header=True (--header) or header=False (--no-header)"
             raise FileFormatError(self.path, told, line=line, text=text_lines.shown(raw))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -238,10 +239,12 @@ def _rows_fit(offsets, neighbours, weights, bits, undirected):  # type: ignore[n
             if len(weights) > 0 and not 0.0 < weights[k] < np.inf:
                 return False
             if undirected and node != row:
-                x = np.uint64(min(row, node)) * np.uint64(0x9E3779B97F4A7C15)
+                x = np.uint64(row if row < node else node) * np.uint64(0x9E3779B97F4A7C15)
                 if len(weights) > 0:
                     x += np.uint64(bits[k])
-                x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(max(row, node))
+                x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(
+                    node if row < node else row
+                )
                 x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
                 x ^= x >> np.uint64(31)
                 total = total + x if node > row else total - x
@@ -260,7 +263,7 @@ def _read_ids(path: str, counts: Counts, parts: Mapping[str, NDArray[Any]]) -> A
     return ids
 
 
-def blocks_of(path: str) -> Iterator[bytes]:
+def blocks_of(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the bytes of a file in blocks."""
     with open(path, "rb") as file:
         while block := file.read(_BLOCK):

@@ -51,9 +51,10 @@ def read_graph(
     then be quoted as in CSV, or else by whitespace.
 
     The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat
-    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`), and .kne, which is
-    not read but mapped, so that it may be larger than the memory (`kernelne convert` makes one of any edge
-    list); docs/formats.md describes what each of them stores. Text formats may be compressed, with .gz or .zst after the suffix.
+    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`), and .kne, which
+    is mapped instead of read, so that it may be larger than the memory (`kernelne convert` makes one of any
+    edge list); docs/formats.md describes what each of them stores. Text formats may be compressed, with .gz
+    or .zst after the suffix.
 
     Node ids are integers if every id is an unquoted integer in canonical form that fits int64. Otherwise all
     are strings, unchanged: `1`, `01` and `1.0` are three nodes. If the file lists nodes, they keep that
@@ -84,12 +85,8 @@ def read_graph(
         that have the same integers; False takes equal ids as one node.
     """
     path = os.fsdecode(path)
-    found, _ = find_format(path, format)
     if isinstance(nodes, bytes | os.PathLike):
         nodes = os.fsdecode(nodes)
-    check_time(time, half_life)
-    if weight is not None and weighted is False:
-        raise ParameterError("weight", weight, "contradicts weighted=False (--unweighted)")
     options = Options(
         directed,
         header,
@@ -104,20 +101,10 @@ def read_graph(
         half_life,
         bipartite,
     )
-    for name in ("source", "target", "weight", "time", "bipartite"):
-        if getattr(options, name) is not None and not (found.is_edge_list or found.is_table):
-            value = getattr(options, name)
-            raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
+    found = check_options(path, options, format)
     if found.is_edge_list:
         edges = edgelist.read(path, options)
     else:
-        if skip_bad:
-            raise ParameterError("skip_bad", skip_bad, f"applies to edge lists, not to {found.name}")
-        for name in ("header", "separator"):
-            if getattr(options, name) is not None and not isinstance(nodes, str):
-                raise ParameterError(
-                    name, getattr(options, name), f"applies to edge lists, not to {found.name}"
-                )
         content = found.read(path, options)
         if isinstance(content, Graph):
             return _as_asked(path, content, options, drop_self_loops)
@@ -140,6 +127,28 @@ def read_graph(
         raise
     except InputError as error:  # weights beyond float32: the message names the edge
         raise FileFormatError(path, str(error)) from None
+
+
+def check_options(path: str, options: Options, format: str | None = None) -> GraphFormat:
+    """Return the format of a file; raises ParameterError for options that do not apply to it."""
+    found, _ = find_format(path, format)
+    check_time(options.time, options.half_life)
+    if options.weight is not None and options.weighted is False:
+        raise ParameterError("weight", options.weight, "contradicts weighted=False (--unweighted)")
+    refused = (
+        [] if found.is_edge_list or found.is_table else ["source", "target", "weight", "time", "bipartite"]
+    )
+    for name in refused:
+        if (value := getattr(options, name)) is not None:
+            raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
+    if found.is_edge_list:
+        return found
+    if options.skip_bad:
+        raise ParameterError("skip_bad", True, f"applies to edge lists, not to {found.name}")
+    for name in ("header", "separator"):
+        if (value := getattr(options, name)) is not None and not isinstance(options.nodes, str):
+            raise ParameterError(name, value, f"applies to edge lists, not to {found.name}")
+    return found
 
 
 def _as_asked(path: str, graph: Graph, options: Options, drop_self_loops: bool) -> Graph:

@@ -1,7 +1,8 @@
 """The graph file formats by suffix, each with a reader and a writer.
 
 A reader takes a path and options and returns `EdgeColumns`, or a graph that stays in its file; a writer takes
-a graph and an open binary file. No reader trusts a declared number before comparing it with the data, and none executes code.
+a graph and an open binary file. No reader trusts a declared number before comparing it with the data, and
+none executes code.
 """
 
 from __future__ import annotations
