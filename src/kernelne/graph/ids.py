@@ -154,6 +154,26 @@ def find_rows(lookup: dict[Any, int], ids: list[Any]) -> NDArray[np.int64]:
         raise InputError(f"not a node id: {error}") from error
 
 
+def find_strings(nodes: StringIds, ids: Any) -> NDArray[np.int64]:
+    """Return the row of each of the ids, an array, -1 for those that are not among strings that stay text."""
+    if isinstance(ids, StringIds):
+        return nodes.find(ids.column)
+    texts = [str(node) if isinstance(node, str) and _is_utf8(node) else None for node in ids.tolist()]
+    wanted = pa.array(texts, pa.large_string())
+    rows = np.full(len(texts), -1, np.int64)
+    given = np.flatnonzero(wanted.is_valid().to_numpy(zero_copy_only=False))
+    rows[given] = nodes.find(wanted.drop_null())
+    return rows
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which is in no file
+        return False
+    return True
+
+
 def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the rows of a list or array of ids, (len(ids),) int64, in O(len(nodes)); no index is kept.
 

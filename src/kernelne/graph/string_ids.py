@@ -57,8 +57,8 @@ class StringIds:
         return StringIds, (self.column,)
 
     def __iter__(self) -> Iterator[str]:
-        for part in blocks(self.column):
-            yield from part.to_pylist()
+        for start in range(0, len(self), _BLOCK):
+            yield from self.column.slice(start, _BLOCK).to_pylist()
 
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
@@ -134,18 +134,20 @@ def string_ids(offsets: NDArray[np.int64], text: NDArray[np.uint8]) -> StringIds
     return StringIds(column)
 
 
+def text_arrays(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return a large_string array as offsets from 0 and the concatenated text."""
+    _, ends, text = ids.buffers()
+    offsets = np.frombuffer(ends, np.int64, len(ids) + 1, 8 * ids.offset)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return offsets - first, np.frombuffer(text or b"", np.uint8, last - first, first)
+
+
 def _objects(column: Any) -> NDArray[Any]:
     return np.fromiter(column.to_pylist(), object, len(column))
 
 
 def _like(column: Any, other: Any) -> Any:
     return pa.chunked_array([column]) if isinstance(other, pa.ChunkedArray) else column
-
-
-def blocks(column: Any) -> Iterator[Any]:
-    """Yield a column in parts."""
-    for start in range(0, len(column), _BLOCK):
-        yield column.slice(start, _BLOCK)
 
 
 def ascends(column: Any) -> bool:
@@ -164,11 +166,9 @@ def positions(wanted: Any, known: Any) -> NDArray[np.int64]:
     """
     different = wanted.unique()
     rows = np.full(len(different) + 1, -1, np.int64)
-    start = 0
-    for part in blocks(known):
-        at = pc.index_in(part, value_set=different)
+    for start in reversed(range(0, len(known), _BLOCK)):  # so that the first of equal ids is kept
+        at = pc.index_in(known.slice(start, _BLOCK), value_set=different)
         hits = np.flatnonzero(at.is_valid().to_numpy(zero_copy_only=False))
-        rows[at.drop_null().to_numpy()] = start + hits
-        start += len(part)
+        rows[at.drop_null().to_numpy()[::-1]] = start + hits[::-1]
     found: NDArray[np.int64] = rows[pc.index_in(wanted, value_set=different).to_numpy()]
     return found

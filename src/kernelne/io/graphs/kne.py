@@ -32,7 +32,7 @@ from kernelne.errors import FileFormatError
 from kernelne.graph import Graph
 from kernelne.graph.edges import writable_ids
 from kernelne.graph.ids import code_dtype
-from kernelne.graph.string_ids import ascends, string_ids
+from kernelne.graph.string_ids import ascends, string_ids, text_arrays
 from kernelne.io.files import check_input
 from kernelne.io.graphs.shared import Options
 
@@ -102,14 +102,6 @@ def write(graph: Graph, out: BinaryIO) -> None:
         graph.n_merged,
     )
     write_sections(out, counts, {name: Section.of(array) for name, array in arrays.items()})
-
-
-def text_arrays(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return a large_string array as offsets from 0 and the concatenated text."""
-    _, ends, text = ids.buffers()
-    offsets = np.frombuffer(ends, np.int64, len(ids) + 1, 8 * ids.offset)
-    first, last = int(offsets[0]), int(offsets[-1])
-    return offsets - first, np.frombuffer(text or b"", np.uint8, last - first, first)
 
 
 def write_sections(out: BinaryIO, counts: Counts, sections: Mapping[str, Section]) -> None:

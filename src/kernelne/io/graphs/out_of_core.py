@@ -25,6 +25,7 @@ from kernelne._memory import available_bytes, resident_bytes
 from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph.build import beyond_float32
 from kernelne.graph.ids import check_same_kind, code_dtype, encode, plain_strings
+from kernelne.graph.string_ids import text_arrays
 from kernelne.graph.tables import apart, of_two_kinds, same_numbers
 from kernelne.io.files import atomic_output, temporary_folder
 from kernelne.io.graphs import kne
@@ -259,7 +260,7 @@ class _Conversion:
         if not strings:
             self.sections["nodes"].write(ids.to_numpy())
             return
-        offsets, text = kne.text_arrays(ids)
+        offsets, text = text_arrays(ids)
         self.sections["id_offsets"].write(offsets[:-1] + self.sections["id_text"].size)
         self.sections["id_text"].write(text)
 
