@@ -2,11 +2,12 @@
 
     python benchmarks/convert.py [--nodes 5000000] [--edges 50000000] [--limit 2GB] [--output results.json]
 
-The edge list, of ids of 21 characters and weights, is written in blocks: 3.2 GB by default, and about 7 GB of
-disk in all, in $TMPDIR. `kernelne convert` runs in a process whose address space is limited (RLIMIT_AS): that
-counts all memory, used or only reserved, and all files that are mapped, code included, so it is stricter than
-a limit on resident memory; the conversion maps no file. Another process then maps the result, and compares
-the degree of each node, and the sum of its weights, with those of the edges, made once more.
+The edge list, of ids of 29 characters and weights, is written in blocks: 3.4 GB by default, and about 10 GB
+of disk in all, in $TMPDIR. `kernelne convert` runs in a process whose address space is limited (RLIMIT_AS):
+that counts all memory, used or only reserved (Arrow's allocator reserves 1 GiB at once), and all files that
+are mapped, code included, so it is stricter than a limit on resident memory; the conversion maps no file.
+Another process then maps the result, and compares the degree of each node, and the sum of its weights, with
+those of the edges, made once more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def generate(threads: int, path: str, nodes: int, edges: int) -> dict[str, Any]:
 
     def texts(numbers: NDArray[np.int64]) -> Any:
         digits = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), 12, "0")
-        return pc.binary_join_element_wise("customer-", digits, empty)
+        return pc.binary_join_element_wise("customer-account-", digits, empty)
 
     with open(path, "wb") as file:
         for ends, weights in blocks(nodes, edges):
@@ -62,7 +63,7 @@ def convert(threads: int, path: str, made: str, limit: int) -> dict[str, Any]:
     with common.timed() as times:
         code = main(["convert", path, made, "--no-header", "--quiet"])
     if code:
-        sys.exit(f"kernelne convert ended with {code}")
+        sys.exit(code)  # its last line says why
     status = Path("/proc/self/status").read_text().split()
     address_mb = int(status[status.index("VmPeak:") + 1]) / 1024
     return {**times, "address_mb": address_mb, "bytes": Path(made).stat().st_size}
@@ -92,7 +93,7 @@ def check(threads: int, made: str, nodes: int, edges: int) -> dict[str, Any]:
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
         "merged": graph.n_merged,
-        "same_ids": [first, last] == [f"customer-{there[at]:012}" for at in (0, -1)],
+        "same_ids": [first, last] == [f"customer-account-{there[at]:012}" for at in (0, -1)],
         "same_edges": graph.n_edges == len(keys) and graph.n_merged == edges - len(keys),
         "same_degrees": bool(np.array_equal(graph.degrees, degrees[there])),
         "same_weights": bool(np.array_equal(found, strengths[there])),

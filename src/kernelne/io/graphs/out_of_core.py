@@ -39,7 +39,7 @@ from kernelne.progress import Progress, reporting
 _PER_EDGE, _COPIES = 128, 3
 #: Least memory to work with; share of it for a part, the rest being Arrow's and the allocator's; and the
 #: share of the free memory that is used by default.
-LEAST, _FOR_PART, _BY_DEFAULT = 2**26, 0.6, 0.5
+LEAST, _FOR_PART, _BY_DEFAULT = 2**26, 0.7, 0.5
 #: Memory without a limit that the system tells.
 _UNKNOWN = 2**31
 _ROWS = 2**20  # of offsets written at a time

@@ -59,7 +59,7 @@ class _Run:
         n_rows = max(BATCH * len(table) // max(table.nbytes, 1), 16)
         with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
             writer.write_table(table, max_chunksize=n_rows)
-        self.schema, self.head = table.schema, table.slice(0, 0)
+        self.schema, self.head = table.schema, table.schema.empty_table()
         with open(path, "rb") as written:
             pa.ipc.read_message(written)  # the schema
             self.position = written.tell()
