@@ -247,6 +247,16 @@ def test_runs_are_merged_in_order(tmp_path, monkeypatch, batch):
     assert not os.listdir(tmp_path)
 
 
+def test_each_step_of_merging_takes_a_batch_of_each_run(tmp_path, monkeypatch):
+    """And not the rest of one batch, which would be a step for each batch of each run."""
+    monkeypatch.setattr(sorted_runs, "BATCH", 8 * 50)
+    rng = np.random.default_rng(0)
+    runs = SortedRuns(tmp_path / "run")
+    for _ in range(30):
+        runs.add(pa.table({"key": np.sort(rng.random(1000))}))
+    assert len(list(runs.merge())) < 3 * 1000 / 50
+
+
 def test_a_run_on_disk_holds_no_memory(tmp_path):
     runs = SortedRuns(tmp_path / "run")
     before = pa.total_allocated_bytes()

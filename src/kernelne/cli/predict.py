@@ -103,8 +103,10 @@ def predict(
 
         def tables() -> Iterator[Any]:
             nonlocal unsure
-            for part in np.array_split(wanted, -(-len(wanted) * loaded.dim // _BLOCK)):
-                table, unsure_nodes = _predicted(model, loaded, part, threshold, probabilities)
+            size = max(_BLOCK // loaded.dim, 1)
+            for start in range(0, len(wanted), size):
+                rows = wanted[start : start + size]
+                table, unsure_nodes = _predicted(model, loaded, rows, threshold, probabilities)
                 unsure += unsure_nodes
                 yield table
 

@@ -36,10 +36,11 @@ class SortedRuns:
         equal values are in one list.
         """
         runs = self._runs
-        for run in runs:
-            run.read()
         while True:
-            # Up to here everything is in memory: the least last value of those with more on disk.
+            for run in runs:
+                run.fill()
+            # Up to here everything is in memory: the least last value of those with more on disk. As a batch
+            # of each is there, about a batch of each is merged.
             lasts = [run.last for run in runs if not run.ended]
             upto = min(lasts, default=None)
             for run in runs:
@@ -56,9 +57,9 @@ class _Run:
 
     def __init__(self, path: Path, table: pa.Table) -> None:
         self.path = path
-        n_rows = max(BATCH * len(table) // max(table.nbytes, 1), 16)
+        self.n_rows = max(BATCH * len(table) // max(table.nbytes, 1), 16)
         with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
-            writer.write_table(table, max_chunksize=n_rows)
+            writer.write_table(table, max_chunksize=self.n_rows)
         self.schema, self.head = table.schema, table.schema.empty_table()
         with open(path, "rb") as written:
             pa.ipc.read_message(written)  # the schema
@@ -68,6 +69,11 @@ class _Run:
     @property
     def last(self) -> Any:
         return self.head.column(0)[-1].as_py()
+
+    def fill(self) -> None:
+        """Read until the head has a batch."""
+        while not self.ended and len(self.head) < self.n_rows:
+            self.read()
 
     def read(self) -> None:
         """Read a batch more; at the end the file is removed."""
