@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import resource
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +62,29 @@ def convert(threads: int, path: str, made: str, limit: int) -> dict[str, Any]:
     from kernelne.cli import main
 
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    sizes, ended = [0], threading.Event()
+    watch = threading.Thread(target=_watch, args=(Path(made).parent, sizes, ended))
+    watch.start()
     with common.timed() as times:
         code = main(["convert", path, made, "--no-header", "--quiet"])
+    ended.set()
+    watch.join()
     if code:
         sys.exit(code)  # its last line says why
     status = Path("/proc/self/status").read_text().split()
     address_mb = int(status[status.index("VmPeak:") + 1]) / 1024
-    return {**times, "address_mb": address_mb, "bytes": Path(made).stat().st_size}
+    size = Path(made).stat().st_size
+    return {**times, "address_mb": address_mb, "bytes": size, "temporary_bytes": max(sizes)}
+
+
+def _watch(folder: Path, sizes: list[int], ended: threading.Event) -> None:
+    """Note the size of all temporary files twice a second."""
+    while not ended.wait(0.5):
+        total = 0
+        for path in folder.glob(".*/*"):
+            with suppress(OSError):
+                total += path.stat().st_size
+        sizes.append(total)
 
 
 def check(threads: int, made: str, nodes: int, edges: int) -> dict[str, Any]:
@@ -123,6 +141,7 @@ def main() -> None:
     rows = [
         ["edge list", f"{steps['generate']['bytes'] / 2**30:.2f} GiB"],
         [".kne file", f"{converted['bytes'] / 2**30:.2f} GiB"],
+        ["temporary files at most", f"{converted['temporary_bytes'] / 2**30:.2f} GiB"],
         ["limit of the address space", f"{limit / 2**30:.2f} GiB"],
         ["largest address space", f"{converted['address_mb'] / 2**10:.2f} GiB"],
         ["largest resident memory", f"{converted['peak_mb'] / 2**10:.2f} GiB"],

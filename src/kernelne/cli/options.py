@@ -283,8 +283,8 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         help="File with a graph: an edge list (.txt .tsv .csv .edges …), .graphml .gml .net .mtx .metis "
-        ".adjlist, each also with .gz or .zst; .mat .parquet .arrow .feather. - is standard input. Or the "
-        "name of a dataset.",
+        ".adjlist, each also with .gz or .zst; .mat .parquet .arrow .feather .kne. - is standard input. Or "
+        "the name of a dataset.",
         show_default=False,
         autocompletion=completion.graph_or_labels,
     ),
