@@ -166,6 +166,19 @@ def find_strings(nodes: StringIds, ids: Any) -> NDArray[np.int64]:
     return rows
 
 
+def are_known(ids: list[Any], nodes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the ids that are among `nodes`; those need not all be made Python objects."""
+    if isinstance(nodes, StringIds):
+        return find_strings(nodes, node_array(ids)) >= 0
+    if nodes.dtype == object:
+        among = set(nodes.tolist())
+        return np.fromiter((node in among for node in ids), bool, len(ids))
+    found = np.zeros(len(ids), bool)
+    whole = np.array([type(node) is int and -(2**63) <= node < 2**63 for node in ids], bool)
+    found[whole] = np.isin(np.array([n for n, fits in zip(ids, whole, strict=True) if fits], np.int64), nodes)
+    return found
+
+
 def _is_utf8(text: str) -> bool:
     try:
         text.encode()
