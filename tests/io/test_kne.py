@@ -117,9 +117,9 @@ def test_options_apply_to_a_mapped_graph(tmp_path):
         read_graph(tmp_path / "u.kne", weighted=True)
     with pytest.raises(ParameterError, match="says that its edges are undirected"):
         read_graph(tmp_path / "u.kne", directed=True)
-    for options in ({"nodes": [1]}, {"drop_self_loops": True}):
-        with pytest.raises(ParameterError, match=r"applies when .*u.kne is made"):
-            read_graph(tmp_path / "u.kne", **options)
+    moved = read_graph(tmp_path / "u.kne", nodes=[1000], drop_self_loops=True)  # in memory
+    assert moved.nodes.tolist() == [1000, *example().nodes]
+    assert moved.n_edges < example().n_edges
     with pytest.raises(ParameterError, match="applies to edge lists"):
         read_graph(tmp_path / "u.kne", separator=",")
 

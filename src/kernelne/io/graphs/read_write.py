@@ -6,15 +6,15 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph import Graph
-from kernelne.graph.edges import writable_ids
+from kernelne.graph.edges import edge_table, writable_ids
 from kernelne.graph.graph import graph_from_columns
 from kernelne.graph.ids import check_same_kind, read_ids
-from kernelne.graph.ops import as_undirected
 from kernelne.graph.tables import check_time
 from kernelne.io.files import atomic_output
 from kernelne.io.graphs import edgelist
@@ -107,7 +107,9 @@ def read_graph(
     else:
         content = found.read(path, options)
         if isinstance(content, Graph):
-            return _as_asked(path, content, options, drop_self_loops)
+            if (nodes, drop_self_loops) == (None, False) and (directed is not False or not content.directed):
+                return _as_asked(path, content, options)
+            content = _edges_of(content)
         edges = _complete(path, content, options)
     if directed is True and edges.directed is False:
         raise _says_undirected(path)
@@ -151,18 +153,21 @@ def check_options(path: str, options: Options, format: str | None = None) -> Gra
     return found
 
 
-def _as_asked(path: str, graph: Graph, options: Options, drop_self_loops: bool) -> Graph:
+def _as_asked(path: str, graph: Graph, options: Options) -> Graph:
     """Apply the options to a graph that stays in its file."""
     if graph.weights is None and options.weighted is True:
         raise FileFormatError(path, _NO_WEIGHTS)
-    for name, value in (("nodes", options.nodes), ("drop_self_loops", drop_self_loops or None)):
-        if value is not None:
-            raise ParameterError(name, value, f"applies when {path} is made: pass it to `kernelne convert`")
     if options.directed is True and not graph.directed:
         raise _says_undirected(path)
-    if options.weighted is False:
-        graph = replace(graph, weights=None)
-    return as_undirected(graph) if options.directed is False else graph
+    return replace(graph, weights=None) if options.weighted is False else graph
+
+
+def _edges_of(graph: Graph) -> EdgeColumns:
+    """Return the edges of a graph that stays in its file, in memory."""
+    table = edge_table(graph)
+    weights = None if graph.weights is None else table["weight"].to_numpy().astype(np.float64)
+    nodes = pa.chunked_array([writable_ids(graph)])
+    return EdgeColumns(nodes, table["source"], table["target"], weights, graph.directed)
 
 
 def _says_undirected(path: str) -> ParameterError:
