@@ -150,6 +150,16 @@ def test_nodes_without_edges_fill_all_rows(tmp_path, parts):
     assert (graph.n_nodes, graph.n_edges) == (2, 0)
 
 
+def test_weights_are_added_in_the_order_of_the_file(tmp_path, parts):
+    """Each of the small weights is lost beside the large one; their sum would not be, and would round up."""
+    lines_of = ["b a 16777217", *["a b 1e-9"] * 300, *["b a 1e-9"] * 300, "c a 1"]
+    (tmp_path / "g.txt").write_text("\n".join(lines_of))
+    for directed in (None, True):
+        graph = same(tmp_path / "g.txt", tmp_path / "g.kne", directed=directed)
+        assert graph.weights.max() == 16777216
+    assert len(parts) > 5
+
+
 @pytest.mark.filterwarnings("ignore:edges of weight zero")
 def test_bad_lines_are_refused_or_skipped(tmp_path, parts):
     good = text(np.random.default_rng(1), "ascii", True).splitlines()

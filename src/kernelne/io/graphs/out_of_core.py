@@ -59,8 +59,8 @@ def convert_edges(
     """Convert an edge list to a .kne file; returns what is in it, and the number of edges.
 
     memory: bytes that the process may use in all; None uses half of what is free. Ids of `options.nodes` are
-    held in memory, all others are not. Temporary files, two to four times the size of an edge list, lie in a
-    folder beside `output`, which is removed in the end.
+    held in memory, all others are not. Temporary files, which can take more space than the edge list, lie in
+    a folder beside `output`, which is removed in the end.
     """
     if options.time is not None:
         raise ParameterError("time", options.time, "ages edges in memory: write the weights to a file first")
