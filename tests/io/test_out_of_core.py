@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -230,6 +232,38 @@ def test_too_little_memory_is_told(tmp_path, parts, monkeypatch):
     monkeypatch.setattr(out_of_core, "BATCH", 2**40)
     with pytest.raises(InputError, match="too many parts: more memory makes them larger"):
         convert_edges(str(path), tmp_path / "g.kne", Options())
+
+
+_PEAK = """
+import sys
+from pathlib import Path
+from kernelne.io.graphs import out_of_core
+from kernelne.io.graphs.shared import Options
+
+def told(name):
+    status = Path("/proc/self/status").read_text().split()
+    return int(status[status.index(name) + 1]) << 10
+
+out_of_core.convert_edges("small.tsv", "small.kne", Options())  # compiles
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+before = told("VmRSS:")
+out_of_core._room = lambda memory: 2**26
+out_of_core.convert_edges("large.tsv", "large.kne", Options())
+print(told("VmHWM:") - before)
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak cannot be reset")
+def test_memory_is_bounded(tmp_path):
+    """In 64 MiB, with some room for allocators; all 42 MB of text at once would take twice as much."""
+    ends = np.random.default_rng(0).integers(0, 400_000, (600_000, 2))
+    rows = [f"customer-account-{a:012}\tcustomer-account-{b:012}\t1.000000\n" for a, b in ends]
+    (tmp_path / "large.tsv").write_text("".join(rows))
+    (tmp_path / "small.tsv").write_text("".join(rows[:9]))
+    run = subprocess.run([sys.executable, "-c", _PEAK], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) < 1.25 * 2**26
+    assert read_graph(tmp_path / "large.kne").n_edges > 599_000
 
 
 # Sorted runs

@@ -34,8 +34,8 @@ class Embedding:
     """Vectors of nodes, looked up by node id: `embedding[id]`, `embedding[[id, id]]`, `id in embedding`.
 
     vectors       (n, d) float32, finite; the vectors for most uses
-    nodes         (n,) node ids, all different: int64, or objects (str; any hashable in memory, but only
-                  integers and strings can be saved)
+    nodes         (n,) node ids, all different: int64, or objects (str, StringIds if mapped; any hashable in
+                  memory, but only integers and strings can be saved)
     provenance    model, parameters, seed, graph fingerprint, versions: any values that JSON supports
     center        (n, d) float32 or None: the vectors of nodes as centres of walks
     context       (n, d) float32 or None: the vectors of nodes as context; center and context may both have

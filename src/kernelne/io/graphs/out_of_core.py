@@ -37,9 +37,9 @@ from kernelne.progress import Progress, reporting
 
 #: Bytes of memory for an edge while a part is encoded or sorted, and copies of its ids, at most.
 _PER_EDGE, _COPIES = 128, 3
-#: Least memory to work with; share of it for a part, the rest being Arrow's and the allocator's; and the
-#: share of the free memory that is used by default.
-LEAST, _FOR_PART, _BY_DEFAULT = 2**26, 0.7, 0.5
+#: Least memory to work with, and what of it buffers for reading take; the share of the rest for a part, as
+#: allocators need some; and the share of the free memory that is used by default.
+LEAST, _BUFFERS, _FOR_PART, _BY_DEFAULT = 2**26, 2**24, 0.7, 0.5
 #: Memory without a limit that the system tells.
 _UNKNOWN = 2**31
 _ROWS = 2**20  # of offsets written at a time
@@ -187,7 +187,7 @@ class _Conversion:
                 for pieces, piece in zip(part, (*ids, weights), strict=True):
                     pieces.append(piece)
                 held += _COPIES * sum(piece.nbytes for piece in (*ids, weights)) + _PER_EDGE * len(ids[0])
-                if held > _FOR_PART * self.room:
+                if held > _FOR_PART * (self.room - _BUFFERS):
                     self._end_part(part, runs)
                     held = 0
             if part[0]:
