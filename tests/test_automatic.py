@@ -35,6 +35,10 @@ PINNED = {
 OPEN = [name for name in PINNED if name != "kernels"]
 
 
+def combine(*args, **options):
+    return making.combine_in_frame(*args, **options)[0]
+
+
 class Backend:
     """Stands for a module that trains: notes what it was asked for, returns tables drawn from the seed."""
 
@@ -185,7 +189,7 @@ def test_what_is_given_is_trained_with(backend, name):
     assert name not in model.chosen_
     if name in ("vectors", "norm"):
         settled = {"vectors": "joint", "norm": 4.0} | {name: PINNED[name]}
-        made = making.combine(model.graph_, model.center_, model.context_, **settled)
+        made = combine(model.graph_, model.center_, model.context_, **settled)
         np.testing.assert_array_equal(model.embedding_, made)
     else:
         assert getattr(backend.configs[-1], name) == PINNED[name]
@@ -319,7 +323,7 @@ def wanted(graph, center, context, vectors):
 def test_combine_is_its_formula(graph, vectors, norm):
     tables = np.random.default_rng(1).normal(size=(2, 7, 3)).astype(np.float32)
     before = tables.tobytes()
-    made = making.combine(graph, *tables, vectors, norm)
+    made = combine(graph, *tables, vectors, norm)
     assert tables.tobytes() == before
     expected = wanted(graph, *tables, vectors)
     if norm is not None:
@@ -349,18 +353,17 @@ def test_the_trained_tables_stay_as_trained(vectors, monkeypatch):
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8])
 def test_blocks_change_nothing(graph, rows, monkeypatch):
     tables = np.random.default_rng(2).normal(size=(2, 7, 3)).astype(np.float32)
-    whole, joint = (making.combine(graph, *tables, vectors, 2.0) for vectors in ("smooth", "joint"))
-    monkeypatch.setattr(making, "_BLOCK_ROWS", rows)
+    whole, joint = (combine(graph, *tables, vectors, 2.0) for vectors in ("smooth", "joint"))
     monkeypatch.setattr(making, "_BLOCK_NODES", rows)
-    np.testing.assert_array_equal(making.combine(graph, *tables, "smooth", 2.0), whole)
-    np.testing.assert_allclose(making.combine(graph, *tables, "joint", 2.0), joint, atol=1e-5)
+    np.testing.assert_array_equal(combine(graph, *tables, "smooth", 2.0), whole)
+    np.testing.assert_allclose(combine(graph, *tables, "joint", 2.0), joint, atol=1e-5)
 
 
 def test_directions_of_some_nodes_do_for_all(ring, monkeypatch):
     tables = np.random.default_rng(2).normal(size=(2, 64, 3)).astype(np.float32) * np.float32([9, 3, 1])
-    whole = making.combine(ring, *tables, "joint", None)
+    whole = combine(ring, *tables, "joint", None)
     monkeypatch.setattr(making, "_DIRECTIONS_FROM", 32)
-    some = making.combine(ring, *tables, "joint", None)
+    some = combine(ring, *tables, "joint", None)
     assert (whole != some).any()
     assert np.corrcoef((some @ some.T).ravel(), (whole @ whole.T).ravel())[0, 1] > 0.9
 
@@ -368,12 +371,12 @@ def test_directions_of_some_nodes_do_for_all(ring, monkeypatch):
 @pytest.mark.parametrize("dim", [2, 15, 16, 40])
 def test_joint_rows_have_one_length_unless_columns_are_few(ring, dim, monkeypatch):
     tables = np.random.default_rng(6).normal(size=(2, 64, dim)).astype(np.float32)
-    made = making.combine(ring, *tables, "joint", 3.0)
+    made = combine(ring, *tables, "joint", 3.0)
     lengths = np.linalg.norm(made, axis=1)
     assert lengths.mean() == pytest.approx(3.0, rel=1e-5)
     assert (lengths.std() < 1e-5) == (dim >= 16)
     monkeypatch.setattr(making, "_EQUAL_FROM", 1000)
-    plain = making.combine(ring, *tables, "joint", 3.0)
+    plain = combine(ring, *tables, "joint", 3.0)
     cosines = (made * plain).sum(axis=1) / lengths / np.linalg.norm(plain, axis=1)
     np.testing.assert_allclose(cosines, 1.0, atol=1e-5)
 
@@ -385,12 +388,12 @@ def test_joint_keeps_two_roles_apart_and_is_smooth_where_there_is_one(ring):
     def cosines(table):
         return table @ table.T / np.outer(*2 * [np.linalg.norm(table, axis=1)])
 
-    near = making.combine(ring, one, 0 * one, "smooth", None) - one
-    alike = making.combine(ring, one, one, "joint", None)
+    near = combine(ring, one, 0 * one, "smooth", None) - one
+    alike = combine(ring, one, one, "joint", None)
     np.testing.assert_allclose(cosines(alike), cosines(one + 1.5 * near), rtol=1e-4, atol=1e-5)
-    opposite = making.combine(ring, other, -other, "joint", None)
+    opposite = combine(ring, other, -other, "joint", None)
     assert np.linalg.norm(opposite, axis=1).min() > 0
-    assert not making.combine(ring, other, -other, "smooth", None).any()
+    assert not combine(ring, other, -other, "smooth", None).any()
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-38, 3e38])
@@ -399,7 +402,7 @@ def test_smoothing_knows_no_unit_of_weight(scale):
     ends = [0, 0, 0, 1], [1, 2, 3, 2]
     tables = 10 * np.random.default_rng(3).normal(size=(2, 4, 3)).astype(np.float32)
     plain, scaled = (
-        making.combine(Graph.from_edges(*ends, weights=4 * [weight]), *tables, "smooth", None)
+        combine(Graph.from_edges(*ends, weights=4 * [weight]), *tables, "smooth", None)
         for weight in (2.0, scale)
     )
     np.testing.assert_allclose(scaled, plain, rtol=1e-5)
@@ -407,7 +410,7 @@ def test_smoothing_knows_no_unit_of_weight(scale):
 
 @pytest.mark.parametrize("vectors", making.VECTORS)
 def test_vectors_of_nothing_stay_nothing(vectors):
-    made = making.combine(Graph.from_edges([0], [1]), *np.zeros((2, 2, 3), np.float32), vectors, 2.0)
+    made = combine(Graph.from_edges([0], [1]), *np.zeros((2, 2, 3), np.float32), vectors, 2.0)
     assert not made.any()
 
 
@@ -435,7 +438,7 @@ def test_tables_that_make_no_whole_are_refused(tables):
 @pytest.mark.parametrize("model", [KernelNE, MKernelNE])
 def test_one_kernel_takes_vectors_and_norm_too(model):
     fitted = model(**FAST, walks_per_node=2, vectors="smooth", norm=3).fit(EDGES)
-    made = making.combine(fitted.graph_, fitted.center_, fitted.context_, "smooth", 3)
+    made = combine(fitted.graph_, fitted.center_, fitted.context_, "smooth", 3)
     np.testing.assert_array_equal(fitted.embedding_, made)
     assert fitted.to_embedding().provenance["parameters"]["norm"] == 3
 

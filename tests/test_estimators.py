@@ -43,7 +43,8 @@ def test_fit_sets_what_it_says(model):
         assert model.center_ is model.embedding_
         assert model.chosen_ == {}
     else:
-        made = combine_tables.combine(*tables, model.chosen_["vectors"], model.chosen_["norm"])
+        how = model.chosen_["vectors"], model.chosen_["norm"]
+        made = combine_tables.combine_in_frame(*tables, *how)[0]
         np.testing.assert_array_equal(model.embedding_, made)
         assert (model.embedding_ != model.center_).any()
     assert model.coefficients_.shape == (len(model.kernels_),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,9 @@ from kernelne.errors import ParameterError
 
 #: Units of durations, in seconds; a number without one is as it is.
 _SECONDS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365.25 * 86400}
+
+#: Bytes of a part of an array that is looked at as a whole.
+_PART = 2**24
 
 
 def check_count(name: str, value: Any, most: int | None = None) -> None:
@@ -91,7 +95,8 @@ def encode_labels(labels: ArrayLike, n: int) -> NDArray[np.int64]:
 
 def ids_of(vectors: Any) -> NDArray[Any] | None:
     """Node ids (n,) of the rows if `vectors` has them, as an Embedding does; else None."""
-    return np.asarray(vectors.nodes) if hasattr(vectors, "nodes") and hasattr(vectors, "index_of") else None
+    nodes = getattr(vectors, "nodes", None) if hasattr(vectors, "index_of") else None
+    return nodes if nodes is None or hasattr(nodes, "dtype") else np.asarray(nodes)
 
 
 def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
@@ -109,10 +114,17 @@ def check_vectors(vectors: Any, graph: Graph | None = None) -> NDArray[Any]:
         )
     if table.dtype != np.float32:
         table = table.astype(np.float64, copy=False)
-    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    finite = np.concatenate([np.isfinite(part).all(axis=1) for _, part in parts(table)])
+    bad = np.flatnonzero(~finite)
     if bad.size:
         raise InputError(f"vectors: row {bad[0]} holds values that are not finite ({bad.size} such rows)")
     return table
+
+
+def parts(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the first row and the rows of parts of an array that are small beside the memory."""
+    size = max(_PART // max(table[:1].nbytes, 1), 1)
+    return ((first, table[first : first + size]) for first in range(0, len(table), size))
 
 
 def available_threads() -> int:

@@ -32,10 +32,25 @@ def available_bytes() -> int | None:
 def _parse(given: str) -> int | None:
     if given.strip().lower() in ("unlimited", "none"):
         return None
+    return parse_size(MEMORY, given, ", or unlimited")
+
+
+def parse_size(name: str, given: str, or_else: str = "") -> int:
+    """Return a size such as 8GiB or 500MB in bytes, units being powers of 1024; `name` is the parameter."""
     found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([kmgt]?)i?b?", given.strip().lower())
     if found is None:
-        raise ParameterError(MEMORY, given, "must be a size such as 8GiB or 500MB, or unlimited")
+        raise ParameterError(name, given, f"must be a size such as 8GiB or 500MB{or_else}")
     return int(float(found[1]) * _UNITS[found[2]])
+
+
+def resident_bytes() -> int:
+    """Memory that this process uses now, in bytes; 0 if the system does not report it."""
+    pages = _read("/proc/self/statm").split()
+    return int(pages[1]) * _page_size() if pages else 0
+
+
+def _page_size() -> int:
+    return os.sysconf("SC_PAGE_SIZE")
 
 
 def _of_machine() -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import add_edges
 from kernelne.growth import update_embedding
-from kernelne.io.files import PathLike, check_input
+from kernelne.io.files import PathLike, check_input, temporary_folder
 from kernelne.io.graphs.read_write import read_graph
 
 _POLL = 0.2  # seconds between two looks at the file
@@ -136,7 +135,7 @@ class _Log:
     def added_to(self, graph: Graph) -> Graph:
         """Hand out the whole lines: the graph with their edges."""
         whole = self.waiting[: self.waiting.rfind(b"\n") + 1]
-        with tempfile.TemporaryDirectory(prefix="kernelne-") as folder:
+        with temporary_folder() as folder:
             part = Path(folder, self.path.name)
             part.write_bytes(self.head + whole)
             try:

@@ -575,8 +575,8 @@ class TestCrafted:
             ({"nodes_offsets": np.array([0, 3, 2, 3, 4])}, "offsets"),
             ({"nodes_offsets": np.array([-9, 1, 2, 3, 4])}, "offsets"),
             ({"nodes_offsets": np.zeros(0, np.int64)}, "offsets"),
-            ({"nodes_utf8": np.frombuffer(b"a\xffcd", np.uint8)}, "UTF8"),
-            ({"nodes_utf8": np.frombuffer("é".encode() * 2, np.uint8)}, "UTF8"),  # cut within a character
+            ({"nodes_utf8": np.frombuffer(b"a\xffcd", np.uint8)}, "UTF-8"),
+            ({"nodes_utf8": np.frombuffer("é".encode() * 2, np.uint8)}, "UTF-8"),  # cut within a character
             ({"center": HARD[:2].copy()}, "center has shape"),
             ({"coefficients": np.zeros((1, 1))}, "1 dimensions of float64"),
             ({"other": HARD}, "'other'"),

@@ -32,7 +32,7 @@ from kernelne.io.read_labels import read_labels
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text.words import Words
 
-WHOLE = [".graphml", ".gml", ".net", ".parquet", ".arrow", ".feather"]
+WHOLE = [".graphml", ".gml", ".net", ".parquet", ".arrow", ".feather", ".kne"]
 MATRICES = [".mtx", ".mat", ".metis", ".graph"]
 #: As the suffix of a file says nothing of direction there.
 SILENT = [".adjlist"]

@@ -32,15 +32,33 @@ def convert(
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Write OUT even if its format cannot hold everything.")
     ] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory",
+            help="Edge lists to .kne: memory that may be used, such as 2GB; the files may be larger.",
+            show_default="half of what is free",
+        ),
+    ] = None,
     overwrite: OverwriteOption = False,
     quiet: QuietOption = False,
     **given: Any,
 ) -> None:
-    """Convert a graph or an embedding from one file format to another."""
+    """Convert a graph or an embedding from one file format to another.
+
+    An edge list of any size can be converted to .kne, which all commands read without loading it whole.
+    """
     from kernelne.io.files import check_output
 
     check_files(output, path, given["nodes"])
-    if _is_embedding(path, output):
+    embedding = _is_embedding(path, output)
+    if not embedding and _is_large(path, output, given):
+        _convert_edges(path, output, memory, overwrite, quiet, given)
+    elif memory is not None:
+        raise ParameterError(
+            "--memory", memory, "applies to edge lists in files, without --time, and to .kne"
+        )
+    elif embedding:
         _convert_embedding(Path(path), output, lossy, overwrite, given)
     else:
         from kernelne.io.graphs.read_write import check_lossless, write_graph
@@ -59,6 +77,45 @@ def convert(
             say("note: the format does not store the direction of edges: read the file with --directed")
     if not quiet:
         print(output)
+
+
+def _is_large(path: str, output: Path, given: dict[str, Any]) -> bool:
+    """Whether the graph is converted in parts, because it may be larger than the memory."""
+    from kernelne.io.graphs.registry import find_format
+
+    if path == STANDARD_INPUT or is_dataset(path) or given["time"] is not None:
+        return False
+    return output.suffix.lower() == ".kne" and find_format(path, given["format"])[0].is_edge_list
+
+
+def _convert_edges(
+    path: str, output: Path, memory: str | None, overwrite: bool, quiet: bool, given: dict[str, Any]
+) -> None:
+    from kernelne._memory import parse_size
+    from kernelne.io.files import check_output
+    from kernelne.io.graphs.out_of_core import convert_edges
+    from kernelne.io.graphs.read_write import check_options
+    from kernelne.io.graphs.shared import Options
+
+    nodes = None if given["nodes"] is None else str(given["nodes"])
+    told = {name: given[name] for name in Options.__dataclass_fields__}
+    options = Options(**told | {"nodes": nodes})
+    check_options(path, options, given["format"])
+    check_output(output, overwrite)
+    size = None if memory is None else parse_size("--memory", memory)
+    with working():
+        counts, n_edges = convert_edges(
+            path,
+            output,
+            options,
+            drop_self_loops=given["drop_self_loops"],
+            memory=size,
+            overwrite=overwrite,
+            progress=not quiet,
+        )
+    if not quiet:
+        kind = f"{'directed' if counts.directed else 'undirected'}, {'un' * (not counts.weighted)}weighted"
+        say(f"Graph: {counts.n_nodes:,} nodes, {n_edges:,} edges, {kind}")
 
 
 def _convert_embedding(path: Path, output: Path, lossy: bool, overwrite: bool, given: dict[str, Any]) -> None:

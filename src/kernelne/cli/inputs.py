@@ -256,15 +256,14 @@ def given_ids(path: Path, known: Graph | Embedding, skip_unknown: bool = False) 
     """Read node ids of a graph or an embedding, one per line; unknown ones are an error or left out."""
     import numpy as np
 
-    from kernelne.graph.ids import node_array
+    from kernelne.graph.ids import are_known, node_array
 
     texts = path.read_text(encoding="utf-8-sig").split("\n")
     lines = [(number, text.strip()) for number, text in enumerate(texts, 1) if text.strip()]
     if not lines:
         raise InputError(f"{path}: no node ids in the file")
-    among = set(known.nodes.tolist())
     ids = [given_node(text, known.nodes) for _, text in lines]
-    unknown = [place for place, node in enumerate(ids) if node not in among]
+    unknown = np.flatnonzero(~are_known(ids, known.nodes)).tolist()
     if unknown and not skip_unknown:
         number, text = lines[unknown[0]]
         header = "; is it a header?" if unknown == [0] else ""

@@ -291,8 +291,8 @@ GraphArgument = Annotated[
     typer.Argument(
         metavar="GRAPH",
         help="File with a graph: an edge list (.txt .tsv .csv .edges …), .graphml .gml .net .mtx .metis "
-        ".adjlist, each also with .gz or .zst; .mat .parquet .arrow .feather. - is standard input. Or the "
-        "name of a dataset.",
+        ".adjlist, each also with .gz or .zst; .mat .parquet .arrow .feather .kne. - is standard input. Or "
+        "the name of a dataset.",
         show_default=False,
         autocompletion=completion.graph_or_labels,
     ),
@@ -354,7 +354,7 @@ SeedOption = Annotated[
 
 # Options with the same name as a parameter of the library; p and q are also parameters of random graphs.
 _SHARED = {*READING, *MODEL} - {"p", "q"}
-_SHARED |= {"test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
+_SHARED |= {"memory", "test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
 
 
 def option_of(parameter: str) -> str:

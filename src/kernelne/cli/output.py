@@ -6,8 +6,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,16 +158,16 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Seq
     Console().print(table)
 
 
-def write_table(path: Path, table: Any, overwrite: bool) -> None:
-    """Write a pyarrow Table as .csv or .parquet, whole or not at all."""
+def write_tables(path: Path, tables: Iterable[Any], overwrite: bool) -> None:
+    """Write pyarrow Tables, at least one, below each other as .csv or .parquet, whole or not at all."""
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
     from kernelne.io.files import atomic_output
 
-    with atomic_output(path, overwrite) as temporary:
-        if path.suffix.lower() == ".parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, temporary)
-        else:
-            import pyarrow.csv as pacsv
-
-            pacsv.write_csv(table, temporary)
+    kind = pq.ParquetWriter if path.suffix.lower() == ".parquet" else pacsv.CSVWriter
+    rest = iter(tables)
+    first = next(rest)
+    with atomic_output(path, overwrite) as temporary, kind(temporary, first.schema) as writer:
+        for table in chain([first], rest):
+            writer.write_table(table)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,8 +21,14 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import print_json, say, working, write_table
+from kernelne.cli.output import print_json, say, working, write_tables
 from kernelne.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from kernelne.embedding import Embedding
+    from kernelne.evaluation.node_classifier import NodeClassifier
+
+_BLOCK = 2**24  # numbers of the vectors that are in memory at a time
 
 
 @takes(LABELS)
@@ -72,11 +79,9 @@ def predict(
     told by nodes with a label, which are left out in turn.
     """
     import numpy as np
-    import pyarrow as pa
 
     from kernelne.embedding import Embedding
     from kernelne.evaluation.node_classifier import NodeClassifier
-    from kernelne.graph.ids import id_column
     from kernelne.io.files import check_output
 
     if output.suffix.lower() not in (".csv", ".parquet"):
@@ -94,35 +99,23 @@ def predict(
         model.fit(loaded, mine)
         if not quiet and not as_json:
             say(told_labels(known))
-        chances = model.predict_proba(loaded.vectors[wanted])
-        best = chances.argmax(axis=1)
-        if model.multilabel_:
-            found, columns = model.predict(loaded.vectors[wanted]).nonzero()
-        else:
-            found, columns = np.arange(len(wanted)), best
-        alone = np.setdiff1d(np.arange(len(wanted)), found)  # no label reaches the threshold
-        found, columns = np.append(found, alone), np.append(columns, best[alone])
-        order = np.lexsort((-chances[found, columns], found))
-        found, columns = found[order], columns[order]
-        told = chances[found, columns]
-        names = np.array([str(each) for each in model.classes_.tolist()], object)[columns]
-        unsure = np.isin(found, alone) if model.multilabel_ else told < (threshold or 0.0)
-        table = pa.table(
-            {
-                "node": id_column(loaded.nodes[wanted[found]]),
-                "label": pa.array(names, pa.string(), mask=unsure),
-                "probability": told,
-            }
-        )
-        if probabilities:
-            for name, column in zip(model.classes_.tolist(), chances[found].T, strict=True):
-                table = table.append_column(f"P({name})", pa.array(column))
-        write_table(output, table, overwrite)
+        unsure = 0
+
+        def tables() -> Iterator[Any]:
+            nonlocal unsure
+            size = max(_BLOCK // loaded.dim, 1)
+            for start in range(0, len(wanted), size):
+                rows = wanted[start : start + size]
+                table, unsure_nodes = _predicted(model, loaded, rows, threshold, probabilities)
+                unsure += unsure_nodes
+                yield table
+
+        write_tables(output, tables(), overwrite)
     facts = {
         "labelled_nodes": len(rows),
         "classes": len(model.classes_),
-        "predicted_nodes": len(wanted) - len(np.unique(found[unsure])),
-        "unknown_nodes": len(np.unique(found[unsure])),
+        "predicted_nodes": len(wanted) - unsure,
+        "unknown_nodes": unsure,
         "accuracy": model.scores_.accuracy,
         "micro_f1": model.scores_.micro_f1,
         "macro_f1": model.scores_.macro_f1,
@@ -137,3 +130,36 @@ def predict(
         say(f"Left out in turn: {model.scores_}")
         unsure_told = f"; {facts['unknown_nodes']:,} below the threshold" if facts["unknown_nodes"] else ""
         say(f"Wrote {output}: labels of {facts['predicted_nodes']:,} nodes{unsure_told}")
+
+
+def _predicted(
+    model: NodeClassifier, embedding: Embedding, rows: Any, threshold: float | None, probabilities: bool
+) -> tuple[Any, int]:
+    """Return the table of the labels of some rows, and the number of them whose label is left empty."""
+    import numpy as np
+    import pyarrow as pa
+
+    from kernelne.graph.ids import id_column
+
+    vectors = embedding.vectors[rows]
+    chances = model.predict_proba(vectors)
+    best = chances.argmax(axis=1)
+    found, columns = model.predict(vectors).nonzero() if model.multilabel_ else (np.arange(len(rows)), best)
+    alone = np.setdiff1d(np.arange(len(rows)), found)  # no label reaches the threshold
+    found, columns = np.append(found, alone), np.append(columns, best[alone])
+    order = np.lexsort((-chances[found, columns], found))
+    found, columns = found[order], columns[order]
+    told = chances[found, columns]
+    names = np.array([str(each) for each in model.classes_.tolist()], object)[columns]
+    unsure = np.isin(found, alone) if model.multilabel_ else told < (threshold or 0.0)
+    table = pa.table(
+        {
+            "node": id_column(embedding.nodes[rows[found]]),
+            "label": pa.array(names, pa.string(), mask=unsure),
+            "probability": told,
+        }
+    )
+    if probabilities:
+        for name, column in zip(model.classes_.tolist(), chances[found].T, strict=True):
+            table = table.append_column(f"P({name})", pa.array(column))
+    return table, len(np.unique(found[unsure]))

@@ -20,7 +20,7 @@ from kernelne.cli.options import (
     SkipIdsOption,
     takes,
 )
-from kernelne.cli.output import print_json, print_table, say, working, write_table
+from kernelne.cli.output import print_json, print_table, say, working, write_tables
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def recommend(
         if output is not None:
             table = found.to_arrow()
             names = [*table.column_names[:-1], "probability" if trained else "score"]
-            write_table(output, table.rename_columns(names), overwrite)
+            write_tables(output, [table.rename_columns(names)], overwrite)
     if output is not None:
         if not quiet:
             say(f"Wrote {output}: {len(found):,} recommendations")

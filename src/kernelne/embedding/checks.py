@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelne._checks import parts
 from kernelne.errors import InputError
+from kernelne.graph.string_ids import StringIds
 
 
 def finite_array(name: str, given: Any, dtype: Any, ndim: int) -> Any:
@@ -24,10 +26,20 @@ def finite_array(name: str, given: Any, dtype: Any, ndim: int) -> Any:
         )
     with np.errstate(over="ignore"):  # overflow gives inf, which is reported below
         array = np.ascontiguousarray(array, dtype=dtype)
-    if not np.isfinite(array).all():
-        place = np.argwhere(~np.isfinite(array))[0].tolist()
-        raise InputError(f"{name}: not a finite {np.dtype(dtype)} at row {', column '.join(map(str, place))}")
+    for first, part in parts(array):
+        if not np.isfinite(part).all():
+            row, *column = np.argwhere(~np.isfinite(part))[0].tolist()
+            place = ", column ".join(map(str, (first + row, *column)))
+            raise InputError(f"{name}: not a finite {np.dtype(dtype)} at row {place}")
     return array
+
+
+def same_bits(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether arrays of float32 have the same bits, which is more than equal values: 0.0 equals -0.0."""
+    if one.shape != other.shape:
+        return False
+    pairs = zip(parts(one), parts(other), strict=True)
+    return all(np.array_equal(a.view(np.uint32), b.view(np.uint32)) for (_, a), (_, b) in pairs)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -42,8 +54,14 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 def make_lookup(nodes: NDArray[Any]) -> dict[Any, int] | NDArray[np.int64] | None:
     """Return the lookup of ids: a dict for objects, the sorting order for integers (None: sorted already).
 
+    Ids that stay text have none: they are looked up where they are.
+
     A dict of integers would take more memory than the vectors do in low dimensions.
     """
+    if isinstance(nodes, StringIds):
+        if (again := nodes.repeated()) is not None:
+            raise InputError(f"node ids must be unique, but {again!r} occurs more than once")
+        return None
     if nodes.dtype == object:
         try:
             lookup = {node: row for row, node in enumerate(nodes.tolist())}

@@ -15,14 +15,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne._html import html_facts
+from kernelne.embedding import checks
 from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json, read_only
 from kernelne.embedding.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError
-from kernelne.graph.ids import find_rows, node_array, unknown_node
+from kernelne.graph.ids import find_rows, find_strings, node_array, unknown_node
+from kernelne.graph.string_ids import StringIds
 from kernelne.io.embeddings import parquet
 from kernelne.io.embeddings.npy import write_node_lines
-from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, known_suffix
-from kernelne.io.files import PathLike, atomic_output, check_input, check_output
+from kernelne.io.embeddings.registry import DAMAGE, FORMATS, check_ids, files_of, find_reader, known_suffix
+from kernelne.io.files import PathLike, atomic_output, check_output
 
 Vectors = NDArray[np.float32]
 
@@ -32,8 +34,8 @@ class Embedding:
     """Vectors of nodes, looked up by node id: `embedding[id]`, `embedding[[id, id]]`, `id in embedding`.
 
     vectors       (n, d) float32, finite; the vectors for most uses
-    nodes         (n,) node ids, all different: int64, or objects (str; any hashable in memory, but only
-                  integers and strings can be saved)
+    nodes         (n,) node ids, all different: int64, or objects (str, StringIds if mapped; any hashable in
+                  memory, but only integers and strings can be saved)
     provenance    model, parameters, seed, graph fingerprint, versions: any values that JSON supports
     center        (n, d) float32 or None: the vectors of nodes as centres of walks
     context       (n, d) float32 or None: the vectors of nodes as context; center and context may both have
@@ -79,8 +81,7 @@ class Embedding:
         for name, array in tables.items():
             if array.shape != vectors.shape and not halves:
                 raise InputError(f"{name} has shape {array.shape}, vectors have {vectors.shape}")
-            # Compare bits, not values: 0.0 equals -0.0 but must be returned as it was given.
-            same = array is vectors or np.array_equal(array.view(np.uint32), vectors.view(np.uint32))
+            same = array is vectors or checks.same_bits(array, vectors)
             checked[name] = vectors if same else array
         if self.kernels is not None:
             checked["kernels"] = kernel_pairs(self.kernels)
@@ -152,6 +153,8 @@ class Embedding:
         keys = node_array(ids)
         if isinstance(self._lookup, dict):
             return find_rows(self._lookup, keys.tolist())
+        if isinstance(self.nodes, StringIds):
+            return find_strings(self.nodes, keys)
         rows = np.full(len(keys), -1, dtype=np.int64)
         if keys.dtype == object:  # at least one id is not an int64
             fits = (type(key) is int and -(2**63) <= key < 2**63 for key in keys)
@@ -290,16 +293,18 @@ class Embedding:
                     os.fsync(stream.fileno())
 
     @classmethod
-    def load(cls, path: PathLike) -> Embedding:
+    def load(cls, path: PathLike, mapped: bool | None = None) -> Embedding:
         """Load a saved embedding; the suffix gives the format, and nothing in the file is executed.
+
+        mapped: leave vectors and ids of a .safetensors or .npy file where they are, to be read as they are
+        used, so that they may be larger than the memory; None: if the file takes a quarter of the free memory
+        or more. The file must not be changed meanwhile; saving with `overwrite` puts a new one in its place.
 
         Raises FileNotFoundError if there is no such file, InputError if it cannot be read, FileFormatError if
         its content is invalid: truncated, damaged, of another format, or with repeated ids or values that are
         not finite.
         """
-        read = FORMATS[known_suffix(path)].read
-        if check_input(path) == 0:
-            raise FileFormatError(path, "the file is empty")
+        read = find_reader(path, mapped)
         try:
             return cls(**read(Path(path)))
         except FileFormatError:

@@ -126,8 +126,11 @@ def to_float32(
     bad = np.flatnonzero(np.isinf(weights) | (weights == 0))
     if len(bad):
         row, column = entry(offsets, neighbours, int(bad[0]))
-        raise InputError(
-            f"edge ({nodes[row]}, {nodes[column]}): its weight {values[bad[0]]} is outside the range of "
-            "float32: rescale the weights"
-        )
+        raise beyond_float32(nodes[row], nodes[column], values[bad[0]])
     return weights
+
+
+def beyond_float32(source: Any, target: Any, weight: float) -> InputError:
+    """Return the error about the weight of an edge, zero or infinite in float32."""
+    told = f"its weight {weight} is outside the range of float32: rescale the weights"
+    return InputError(f"edge ({source}, {target}): {told}")

@@ -57,7 +57,7 @@ class Graph:
     neighbours: (n_entries,) int32 (int64 beyond 2**31 - 1 nodes), ascending and unique within a row.
     weights: (n_entries,) float32, positive, aligned with `neighbours`; None when unweighted.
     directed: whether an entry in row i is an arc that leaves i.
-    nodes: (n_nodes,) unique node ids: int64, or objects (str; any hashable if built from networkx).
+    nodes: (n_nodes,) unique ids: int64, or objects (str, if of a .kne file StringIds; else any hashable).
     n_merged: number of repeated edges that were merged into others; 0 if built from a matrix.
     timed: all arcs in the order of time, if they have times: walks then follow that order; else None.
     """
@@ -72,7 +72,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         for array in (self.offsets, self.neighbours, self.weights, self.nodes, *(self.timed or ())):
-            if array is not None:
+            if isinstance(array, np.ndarray):  # not ids that stay text
                 array.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -16,18 +16,26 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, UnknownNodeError
+from kernelne.graph.string_ids import StringIds, positions
 
 _INT32_MAX = 2**31 - 1
 _STRING_BYTES = 2**31 - 1  # limit of an array of type string; large_string has no limit
 _HINT_FROM = 1_000  # ids compared with an unknown id: enough for a hint, and fast
 _HINT_PIECES = 24  # pairs of letters used to select them
 _HINT_LENGTH = 200  # characters of an id; difflib takes the square of it
+_HINT_ROWS = 2**22  # ids that are looked at for a hint
 
 
 def node_array(given: Any) -> NDArray[Any]:
-    """Return node ids as int64 if all are integers that fit, else as objects, strings as plain `str`."""
+    """Return node ids as int64 if all are integers that fit, else as objects, strings as plain `str`.
+
+    StringIds, the ids of a mapped file, are returned as they are.
+    """
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(f"node ids must be a list or an array, not {given!r}")
+    if isinstance(given, StringIds):
+        same: Any = given  # used like an array
+        return same  # type: ignore[no-any-return]
     if hasattr(given, "__array__"):  # pandas, arrow
         given = np.asarray(given)
         if given.ndim != 1:
@@ -52,6 +60,7 @@ def read_ids(ids: Any, name: str) -> Any:
     """Return `ids` as a pyarrow ChunkedArray of int32, int64 or large_string (null type if empty)."""
     if isinstance(ids, str | bytes) or not (hasattr(ids, "__iter__") or hasattr(ids, "__array__")):
         raise InputError(f"{name} must be a list or array of node ids, not {ids!r}")
+    ids = ids.column if isinstance(ids, StringIds) else ids
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
         if hasattr(ids, "__arrow_c_stream__"):  # a column of pandas or polars
             return read_ids(pa.chunked_array(ids), name)
@@ -99,6 +108,8 @@ def _too_large(name: str) -> InputError:
 
 def id_column(nodes: NDArray[Any]) -> Any:
     """Return node ids as a pyarrow int64 or large_string array; None if they are other hashables."""
+    if isinstance(nodes, StringIds):
+        return nodes.column
     if nodes.dtype != object:
         return pa.array(nodes)
     try:
@@ -143,8 +154,44 @@ def find_rows(lookup: dict[Any, int], ids: list[Any]) -> NDArray[np.int64]:
         raise InputError(f"not a node id: {error}") from error
 
 
+def find_strings(nodes: StringIds, ids: Any) -> NDArray[np.int64]:
+    """Return the row of each of the ids, an array, -1 for those that are not among strings that stay text."""
+    if isinstance(ids, StringIds):
+        return nodes.find(ids.column)
+    texts = [str(node) if isinstance(node, str) and _is_utf8(node) else None for node in ids.tolist()]
+    wanted = pa.array(texts, pa.large_string())
+    rows = np.full(len(texts), -1, np.int64)
+    given = np.flatnonzero(wanted.is_valid().to_numpy(zero_copy_only=False))
+    rows[given] = nodes.find(wanted.drop_null())
+    return rows
+
+
+def are_known(ids: list[Any], nodes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the ids that are among `nodes`; those need not all be made Python objects."""
+    if isinstance(nodes, StringIds):
+        return find_strings(nodes, node_array(ids)) >= 0
+    if nodes.dtype == object:
+        among = set(nodes.tolist())
+        return np.fromiter((node in among for node in ids), bool, len(ids))
+    found = np.zeros(len(ids), bool)
+    whole = np.array([type(node) is int and -(2**63) <= node < 2**63 for node in ids], bool)
+    found[whole] = np.isin(np.array([n for n, fits in zip(ids, whole, strict=True) if fits], np.int64), nodes)
+    return found
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which is in no file
+        return False
+    return True
+
+
 def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the rows of a list or array of ids, (len(ids),) int64, in O(len(nodes)); no index is kept."""
+    """Return the rows of a list or array of ids, (len(ids),) int64, in O(len(nodes)); no index is kept.
+
+    Ids that stay text are found in O(log(len(nodes))) if they are in order.
+    """
     known = id_column(nodes)
     wanted = read_ids(ids, "ids") if known is not None else node_array(ids).tolist()
     if not len(wanted):
@@ -153,7 +200,8 @@ def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
         rows = find_rows({node: row for row, node in enumerate(nodes)}, wanted)
     else:
         check_same_kind({"nodes": known, "ids": wanted})
-        rows = pc.fill_null(pc.index_in(wanted.cast(known.type), value_set=known), -1).to_numpy()
+        wanted = wanted.cast(known.type)
+        rows = nodes.find(wanted) if isinstance(nodes, StringIds) else positions(wanted, known)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         missing = wanted[int(unknown[0])]
@@ -192,6 +240,7 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
 
 def _likely(text: str, nodes: NDArray[Any]) -> list[Any]:
     """Return at most _HINT_FROM ids for difflib, which is slow: those that share most pairs of letters."""
+    nodes = nodes[:_HINT_ROWS]
     ids = id_column(nodes)
     if ids is None:
         return list(islice((node for node in nodes if abs(len(str(node)) - len(text)) <= 2), _HINT_FROM))
@@ -216,6 +265,13 @@ def code_dtype(n_nodes: int) -> type[np.signedinteger[Any]]:
 
 def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
     """Return node ids in their documented order, and the rows of [sources, targets]; empties `columns`."""
+    column, codes = encode(columns)
+    ids = column.to_numpy(zero_copy_only=False)
+    return np.array(ids, np.int64 if ids.dtype != object else object), codes
+
+
+def encode(columns: list[Any]) -> tuple[Any, list[NDArray[Any]]]:
+    """As `encode_columns`, with the ids as a pyarrow array of integers or strings."""
     lengths = [len(column) for column in columns]
     kinds = {column.type for column in columns if len(column)}
     if len(kinds) > 1:
@@ -231,7 +287,7 @@ def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]
         if min(c.min() for c in dense) >= 0 and max(c.max() for c in dense) < 4 * sum(lengths) + 1024:
             del chunks
             ids, ranks = _rank_dense(dense, lengths[0])
-            return ids, _look_up(ranks, dense, lengths)
+            return pa.array(ids), _look_up(ranks, dense, lengths)
         del dense
     encoded = pa.chunked_array(chunks).dictionary_encode()
     del chunks
@@ -250,8 +306,7 @@ def encode_columns(columns: list[Any]) -> tuple[NDArray[Any], list[NDArray[Any]]
     order = np.concatenate([np.arange(first), rest])
     ranks = np.empty(n, code_dtype(n))
     ranks[order] = np.arange(n)
-    ids = dictionary.take(pa.array(order)).to_numpy(zero_copy_only=False)
-    return np.array(ids, np.int64 if ids.dtype != object else object), _look_up(ranks, indices, lengths)
+    return dictionary.take(pa.array(order)), _look_up(ranks, indices, lengths)
 
 
 def _split_first(chunks: list[NDArray[Any]], length: int) -> list[NDArray[Any]]:

@@ -14,6 +14,8 @@ from kernelne.graph.edges import edge_table, writable_ids
 from kernelne.graph.graph import Graph, as_graph
 from kernelne.graph.times import without_pairs
 
+_BLOCK = 2**22  # entries
+
 
 def as_undirected(graph: Any) -> Graph:
     """Return the graph without directions: u → v and v → u become one edge, their weights are added."""
@@ -29,15 +31,15 @@ def as_undirected(graph: Any) -> Graph:
 def isolated_nodes(graph: Graph) -> NDArray[np.bool_]:
     """Return a mask (n_nodes,) of the nodes without edges."""
     isolated: NDArray[np.bool_] = graph.degrees == 0
-    isolated[graph.neighbours] = False
+    if graph.directed:
+        for start in range(0, len(graph.neighbours), _BLOCK):  # as NumPy copies row numbers to use them
+            isolated[graph.neighbours[start : start + _BLOCK]] = False
     return isolated
 
 
 def count_isolated(graph: Graph) -> int:
     """Count the nodes that have neither outgoing nor incoming edges."""
-    alone = graph.degrees == 0
-    alone[graph.neighbours] = False
-    return int(alone.sum())
+    return int(np.count_nonzero(isolated_nodes(graph)))
 
 
 def edges_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float32] | None]:

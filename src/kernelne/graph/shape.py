@@ -35,6 +35,34 @@ def sides(graph: Any) -> NDArray[np.int8] | None:
     return found if len(found) else None
 
 
+def component_sizes(graph: Any) -> NDArray[np.int64]:
+    """Return the number of nodes of each component, directions ignored."""
+    sizes: NDArray[np.int64] = np.bincount(_roots(graph.offsets, graph.neighbours))
+    return sizes[sizes > 0]
+
+
+@cached()
+def _roots(offsets, neighbours):  # type: ignore[no-untyped-def]
+    """Return a node of each node's component, the same for all of its nodes: a forest in which trees join."""
+    above = np.arange(len(offsets) - 1)
+    for row in range(len(above)):
+        for k in range(offsets[row], offsets[row + 1]):
+            one, other = row, np.int64(neighbours[k])
+            while above[one] != one:
+                above[one] = above[above[one]]
+                one = above[one]
+            while above[other] != other:
+                above[other] = above[above[other]]
+                other = above[other]
+            if one < other:
+                above[other] = one
+            else:
+                above[one] = other
+    for row in range(len(above)):  # a node above has a lower number, and is done already
+        above[row] = above[above[row]]
+    return above
+
+
 @cached()
 def _walk_squares(offsets, neighbours, weights):  # type: ignore[no-untyped-def]
     """Sum of squares of the entries of D^-½ A D^-½: D holds sums of rows and of columns."""

@@ -333,28 +333,38 @@ def read_edges(
 def apart(sources: Any, targets: Any, names: Sequence[Any], bipartite: bool | None) -> tuple[Any, Any]:
     """Return the columns of ids, if `bipartite` with the name of its column before each: user_id:5.
 
-    If `bipartite` is None, raises InputError if the names are of different kinds, such as user and item, or
-    only one of them is of a known kind, and both columns have the same integers: one node would be both.
+    If `bipartite` is None, raises InputError if the names are of different kinds, such as user and item, and
+    both columns have the same integers: one node would be both.
     """
     if bipartite not in (None, True, False):
         raise ParameterError("bipartite", bipartite, "must be True, False or None")
     if bipartite:
         return _prefixed(sources, names[0]), _prefixed(targets, names[1])
-    plain = [_plain(name) for name in names]
-    words = [{name, str(given).lower()} for name, given in zip(plain, names, strict=True)]
-    kinds = {next((k for k, kind in enumerate(_TWO_KINDS) if word & kind), None) for word in words}
     integers = all(pa.types.is_integer(ids.type) for ids in (sources, targets))
-    if bipartite is None and len(kinds) == 2 and integers:  # one name is of a kind, the other is not
+    if bipartite is None and integers and of_two_kinds(names):
         one, other = (ids.unique().cast(pa.int64()) for ids in (sources, targets))
         shared = one.filter(pc.is_in(one, value_set=other))
         if len(shared):
-            first = shared[0].as_py()
-            raise InputError(
-                f"the columns {names[0]!r} and {names[1]!r} have {len(shared):,} numbers in common, such as "
-                f"{first}: bipartite=True (--bipartite) keeps them apart, as {names[0]}:{first} and "
-                f"{names[1]}:{first}; bipartite=False (--no-bipartite) takes them as the same nodes"
-            )
+            raise same_numbers(names, len(shared), shared[0].as_py())
     return sources, targets
+
+
+def of_two_kinds(names: Sequence[Any]) -> bool:
+    """Whether two columns of these names hold nodes of different kinds, such as user and item.
+
+    It is enough that one of them is of a known kind and the other is not of the same.
+    """
+    words = [{_plain(name), str(name).lower()} for name in names]
+    return len({next((k for k, kind in enumerate(_TWO_KINDS) if word & kind), None) for word in words}) == 2
+
+
+def same_numbers(names: Sequence[Any], count: int, first: int) -> InputError:
+    """Return the error about columns of two kinds with `count` numbers in common, such as `first`."""
+    return InputError(
+        f"the columns {names[0]!r} and {names[1]!r} have {count:,} numbers in common, such as "
+        f"{first}: bipartite=True (--bipartite) keeps them apart, as {names[0]}:{first} and "
+        f"{names[1]}:{first}; bipartite=False (--no-bipartite) takes them as the same nodes"
+    )
 
 
 def _prefixed(ids: Any, name: Any) -> Any:

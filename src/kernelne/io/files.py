@@ -58,6 +58,21 @@ def atomic_output(path: PathLike, overwrite: bool = False) -> Iterator[Path]:
         _sync(target.parent)
 
 
+@contextmanager
+def folder_beside(path: PathLike) -> Iterator[Path]:
+    """Yield a new folder next to the output `path` for temporary files; it is removed in the end."""
+    target = Path(os.path.realpath(path))
+    _sweep(target)
+    folder = _temporary_name(target)
+    try:
+        folder.mkdir(mode=0o700)
+        yield folder
+    except OSError as error:
+        raise _output_error(path, error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def check_output(path: PathLike, overwrite: bool = False) -> None:
     """Raise the errors of `atomic_output` early, before hours of training.
 
@@ -102,7 +117,7 @@ def _temporary_name(target: Path) -> Path:
 
 
 def _sweep(target: Path) -> None:
-    """Remove the temporary files for `target` of processes that were killed, if they are an hour old.
+    """Remove temporary files and folders for `target` of processes that were killed, if an hour old.
 
     The number of a process says little: it may have been used again, or the folder be shared by machines.
     """
@@ -113,7 +128,11 @@ def _sweep(target: Path) -> None:
             if found is None or _is_alive(int(found[1])):
                 continue
             with contextlib.suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > _OLD:
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime <= _OLD:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
                     os.unlink(entry.path)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph.ids import id_column, node_array, unknown_node
+from kernelne.graph.string_ids import positions
 
 _LARGEST = 1 << 32  # bytes of the indicator: a larger file probably contains names, not labels
 
@@ -94,7 +94,7 @@ class Labels:
 
     def _store(self, nodes: Any, classes: Any, owners: NDArray[Any], columns: NDArray[Any]) -> None:
         """Store pairs sorted by node: memory grows with the number of labels, not with n · K."""
-        self.nodes, self.classes = node_array(nodes).view(), node_array(classes).view()
+        self.nodes, self.classes = (np.asarray(node_array(given)).view() for given in (nodes, classes))
         self._owners, self._columns = owners, columns
         counts = np.bincount(owners, minlength=len(self.nodes))
         if len(empty := np.flatnonzero(counts == 0)):
@@ -190,7 +190,7 @@ class Labels:
         known, mine = (_comparable(ids) for ids in (nodes, self.nodes))
         if known.type != mine.type:
             known, mine = known.cast(pa.large_string()), mine.cast(pa.large_string())
-        rows = pc.fill_null(pc.index_in(mine, value_set=known), -1).to_numpy(zero_copy_only=False)
+        rows = positions(mine, known)
         missing = np.flatnonzero(rows < 0)
         if len(missing) and unknown == "error":
             node = self.nodes.tolist()[missing[0]]

@@ -9,7 +9,7 @@ odds(center u, context v) · √in-degree(v). The order of the scores has meanin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._checks import available_threads, check_count
 from kernelne._html import html_facts, html_table
+from kernelne._memory import available_bytes
 from kernelne._variants import variant
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError, warn
@@ -30,6 +31,8 @@ from kernelne.model.kernels import kinds_of, own_key
 
 #: Number of products of a block, at most: 128 MB for both tables.
 _BLOCK = 2**24
+#: Rows of candidates that are used at a time, if not all are.
+_PART = 2**16
 #: With fewer edges beyond the number of nodes, two sides may be chance: every tree has them. Each further
 #: edge closes a cycle, which is even by chance half of the time.
 _MORE_EDGES = 6
@@ -256,11 +259,11 @@ class Ranking:
         self.degrees = np.bincount(given.neighbours, minlength=given.n_nodes)  # arcs that end there
         self.ways = 1 if given.directed and is_forward(embedding) else 2
         if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
-            lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
-            unit = (embedding.vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
-            self.center = self.context = unit
+            self.center = self.context = embedding.vectors
+            self._unit = True  # rows are scaled to this length when they are used
             kernels, coefficients = [("gaussian", 1.0)], np.ones(1)
         else:
+            self._unit = False
             self.center = embedding.vectors if embedding.center is None else embedding.center
             self.context = embedding.context
             kernels, coefficients = list(embedding.kernels), np.asarray(embedding.coefficients)
@@ -300,8 +303,8 @@ class Ranking:
         k = min(k, len(candidates))
         place = np.full(self.graph.n_nodes, -1)
         place[candidates] = np.arange(len(candidates))
-        tables = [np.ascontiguousarray(table[candidates]) for table in (self.context, self.center)]
-        squares = [np.einsum("ij,ij->i", table, table) for table in tables]
+        tables = [self._table(table, candidates) for table in (self.context, self.center)]
+        squares = [_joined([np.einsum("ij,ij->i", part, part) for part in table()]) for table in tables]
         degrees = np.maximum(self.degrees[candidates], 1).astype(np.float32)
         n_threads = available_threads()
         size = max(min(_BLOCK // (2 * len(candidates)), 4096), n_threads)
@@ -312,8 +315,12 @@ class Ranking:
         with ThreadPoolExecutor(n_threads) as threads:
             for first in range(0, len(rows), size):
                 here = rows[first : first + size]
-                dots = [own[here] @ table.T for own, table in zip(self._own(), tables, strict=True)]
-                lengths = [np.einsum("ij,ij->i", own[here], own[here]) for own in self._own()]
+                own = [self._rows(table, here) for table in (self.center, self.context)]
+                dots = [
+                    _joined([mine @ part.T for part in table()])
+                    for mine, table in zip(own, tables, strict=True)
+                ]
+                lengths = [np.einsum("ij,ij->i", mine, mine) for mine in own]
                 block = Block(
                     here, np.empty((len(here), k), np.int64), np.empty((len(here), k), np.float32),
                     np.zeros(len(here), np.int64), np.zeros(len(here), np.int64),
@@ -333,5 +340,30 @@ class Ranking:
                     list(threads.map(work, range(n_threads)))
                 yield block._replace(targets=candidates[block.targets.clip(0, len(candidates) - 1)])
 
-    def _own(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return self.center, self.context
+    def _rows(self, table: NDArray[np.float32], at: Any) -> NDArray[np.float32]:
+        rows: NDArray[np.float32] = table[at]
+        if not self._unit:
+            return rows
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(lengths, np.finfo(np.float32).tiny), np.float32)
+
+    def _table(
+        self, table: NDArray[np.float32], candidates: NDArray[np.int64]
+    ) -> Callable[[], Iterator[NDArray[np.float32]]]:
+        """Return a function that yields the rows of candidates in parts.
+
+        They are copied at once, in one part, unless they take much of the free memory.
+        """
+        free, size = available_bytes(), table[:1].nbytes * len(candidates)
+        if free is None or size < free / 16:
+            copied = np.ascontiguousarray(self._rows(table, candidates))
+            return lambda: iter([copied])
+        every = len(candidates) == len(table)  # a slice is not copied
+        bounds = range(0, len(candidates), _PART)
+        parts = [slice(at, at + _PART) if every else candidates[at : at + _PART] for at in bounds]
+        return lambda: (self._rows(table, part) for part in parts)
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return parts side by side; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)

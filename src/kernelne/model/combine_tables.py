@@ -24,10 +24,7 @@ VECTORS = ("center", "sum", "concat", "smooth", "joint")
 #: The value of `norm` that leaves the rows as trained.
 AS_TRAINED = "trained"
 
-#: Number of columns that are smoothed at a time, and of rows whose weights are normalised at a time.
-_BLOCK_COLUMNS, _BLOCK_ROWS = 16, 2**16
-
-#: Number of nodes whose joint rows are computed at a time, and from which their directions are found.
+#: Number of nodes whose rows are computed at a time, and from which the directions of joint rows are found.
 _BLOCK_NODES, _DIRECTIONS_FROM = 2**13, 2**17
 
 #: Number of columns from which on joint rows have one length: in the plane they would lie on a circle.
@@ -69,14 +66,15 @@ class Frame(NamedTuple):
     scale: float = 1.0
 
 
-def combine(
+def combine_in_frame(
     graph: Any,
     center: NDArray[np.float32],
     context: NDArray[np.float32],
     vectors: str,
     norm: float | str | None,
-) -> NDArray[np.float32]:
-    """Return the embedding (n, dim) made from both tables, its rows scaled to mean length `norm`.
+    out: NDArray[np.float32] | None = None,
+) -> tuple[NDArray[np.float32], Frame]:
+    """Return the embedding (n, dim) made from both tables, and how it was made.
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
     has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
@@ -85,37 +83,35 @@ def combine(
     side by side are projected onto the `dim` directions in which they are largest, and with 16 columns or
     more every row is scaled to the same length. Where linked nodes are alike, the halves are nearly equal,
     and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both
-    up.
+    up. In the end, rows are scaled to mean length `norm`.
+
+    out: the array to fill, (n, dim). As the tables, it may be mapped to a file: rows are made in blocks, so
+    that beside these arrays only a block and a few numbers per node are in memory (for "joint" rows of a
+    directed graph also the graph with its arcs in both directions).
     """
-    return combine_in_frame(graph, center, context, vectors, norm)[0]
-
-
-def combine_in_frame(
-    graph: Any,
-    center: NDArray[np.float32],
-    context: NDArray[np.float32],
-    vectors: str,
-    norm: float | str | None,
-) -> tuple[NDArray[np.float32], Frame]:
-    """Return the embedding as `combine` makes it, and how it was made."""
     frame = Frame()
-    if vectors == "concat":
-        made = np.hstack([center, context])
-    elif vectors == "center":
-        made = center if norm in (None, AS_TRAINED) else center.copy()
-    elif vectors == "sum":
-        made = center + context
-    elif vectors == "smooth":
-        made = _smoothed(graph, center, context)
+    width = center.shape[1] * (1 + (vectors == "concat"))
+    if vectors == "center" and norm in (None, AS_TRAINED) and out is None:
+        return center, frame
+    made = np.empty((len(center), width), np.float32) if out is None else out
+    if vectors == "joint":
+        frame = _joint(graph, center, context, np.arange(graph.n_nodes), frame, made)
     else:
-        made, frame = _joint(graph, center, context, np.arange(graph.n_nodes), frame)
+        for rows in _blocks(len(center)):
+            made[rows] = _simple(graph, center, context, vectors, np.arange(rows.start, rows.stop))
     if norm is None or isinstance(norm, str):
         return made, frame
-    mean = float(np.sqrt(np.einsum("ij,ij->i", made, made)).mean())  # np.linalg.norm would square a copy
+    lengths = np.concatenate([np.sqrt(np.einsum("ij,ij->i", made[r], made[r])) for r in _blocks(len(made))])
+    mean = float(lengths.mean())
     if mean > 0:
         frame = frame._replace(scale=norm / mean)
-        made *= np.float32(frame.scale)
+        for rows in _blocks(len(made)):
+            made[rows] *= np.float32(frame.scale)
     return made, frame
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    return (slice(at, min(at + _BLOCK_NODES, n_rows)) for at in range(0, n_rows, _BLOCK_NODES))
 
 
 def combine_some(
@@ -127,31 +123,31 @@ def combine_some(
     rows: NDArray[np.int64],
 ) -> NDArray[np.float32]:
     """Return the vectors of some rows, made as those of another graph were."""
-    if vectors == "concat":
-        made = np.hstack([center[rows], context[rows]])
-    elif vectors == "center":
-        made = center[rows]
-    elif vectors == "sum":
-        made = center[rows] + context[rows]
-    elif vectors == "smooth":
-        total = center + context
-        made = total[rows] + _shares(graph)[rows] @ total
+    if vectors == "joint":
+        made = np.empty((len(rows), center.shape[1]), np.float32)
+        _joint(graph, center, context, rows, frame, made)
     else:
-        made, _ = _joint(graph, center, context, rows, frame)
+        made = _simple(graph, center, context, vectors, rows)
     return np.asarray(made * np.float32(frame.scale), np.float32)
 
 
-def _smoothed(graph: Any, center: NDArray[np.float32], context: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return center + context plus, for every row, the weighted mean of its neighbours' rows.
-
-    Only a few columns are computed at a time, so that temporary arrays take a fraction of a table.
-    """
-    shares = _shares(graph)
-    made = np.empty_like(center)
-    for first in range(0, center.shape[1], _BLOCK_COLUMNS):
-        columns = slice(first, first + _BLOCK_COLUMNS)
-        total = center[:, columns] + context[:, columns]
-        np.add(total, shares @ total, out=made[:, columns])
+def _simple(
+    graph: Any,
+    center: NDArray[np.float32],
+    context: NDArray[np.float32],
+    vectors: str,
+    rows: NDArray[np.int64],
+) -> NDArray[np.float32]:
+    """Return the vectors of some rows, not scaled, in a way that is not "joint"."""
+    if vectors == "center":
+        return center[rows]
+    if vectors == "concat":
+        return np.hstack([center[rows], context[rows]])
+    made: NDArray[np.float32] = center[rows] + context[rows]
+    if vectors == "smooth":
+        _add_neighbours(
+            rows, *_shares_of(graph, rows), graph.neighbours, graph.offsets, center, context, made
+        )
     return made
 
 
@@ -161,21 +157,25 @@ def _joint(
     context: NDArray[np.float32],
     wanted: NDArray[np.int64],
     frame: Frame,
-) -> tuple[NDArray[np.float32], Frame]:
-    """Return both smoothed tables side by side, projected onto their `dim` largest directions, of some rows.
+    made: NDArray[np.float32],
+) -> Frame:
+    """Fill `made` with both smoothed tables side by side, projected onto their `dim` largest directions.
+
+    Row i is that of node wanted[i]. Returns the frame.
 
     In a directed graph predecessors are neighbours too: pairs of a walk are trained on in both orders. The
     directions come from all nodes, or from _DIRECTIONS_FROM of a larger graph, unless the frame has them.
     """
     n, dim = center.shape
-    shares = _shares_both_ways(graph) if graph.directed else _shares(graph)
+    linked = _both_ways(graph) if graph.directed else graph
     if frame.axes is None:
-        frame = frame._replace(weight=float(np.clip(shares.nnz / max(n, 1) / 20, *_NEAR)))
-    shares.data *= np.float32(frame.weight)
+        frame = frame._replace(weight=float(np.clip(len(linked.neighbours) / max(n, 1) / 20, *_NEAR)))
 
     def halves(rows: Any) -> NDArray[np.float32]:
         made = np.empty((len(rows), 2 * dim), np.float32)
-        _fill_halves(rows, shares.indptr, shares.indices, shares.data, center, context, made)
+        starts, shares = _shares_of(linked, rows)
+        shares *= np.float32(frame.weight)
+        _fill_halves(rows, starts, shares, linked.neighbours, linked.offsets, center, context, made)
         return made
 
     def blocks(rows: Any) -> Iterator[Any]:
@@ -195,7 +195,6 @@ def _joint(
             axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
             frame = frame._replace(axes=np.ascontiguousarray(axes, np.float32))
         turned: Any = frame.axes
-        made = np.empty((len(wanted), dim), np.float32)
 
         def turn(places: Any) -> None:
             part = halves(wanted[places]) @ turned
@@ -205,12 +204,12 @@ def _joint(
             made[places] = part
 
         list(threads.map(turn, blocks(np.arange(len(wanted)))))  # raises what a thread has raised
-    return made, frame
+    return frame
 
 
 @cached(fastmath=True)
 def _fill_halves(
-    rows: Any, offsets: Any, neighbours: Any, shares: Any, center: Any, context: Any, made: Any
+    rows: Any, starts: Any, shares: Any, neighbours: Any, offsets: Any, center: Any, context: Any, made: Any
 ) -> None:
     """Fill made[i] with center and context of rows[i], each plus its neighbours' rows of the other table."""
     dim = center.shape[1]
@@ -219,41 +218,44 @@ def _fill_halves(
         own, other = made[i, :dim], made[i, dim:]
         own[:] = center[row]
         other[:] = context[row]
-        for entry in range(offsets[row], offsets[row + 1]):
-            share, node = shares[entry], neighbours[entry]
+        for k in range(starts[i + 1] - starts[i]):
+            share, node = shares[starts[i] + k], neighbours[offsets[row] + k]
             for column in range(dim):
                 own[column] += share * context[node, column]
                 other[column] += share * center[node, column]
 
 
-def _shares(graph: Any) -> csr_array:
-    """Adjacency matrix with rows that sum to 1."""
-    return csr_array(
-        (_neighbour_shares(graph), graph.neighbours, graph.offsets), (graph.n_nodes, graph.n_nodes)
-    )
+@cached()
+def _add_neighbours(
+    rows: Any, starts: Any, shares: Any, neighbours: Any, offsets: Any, center: Any, context: Any, made: Any
+) -> None:
+    """Add to made[i] the weighted mean of the neighbours' sums of both tables."""
+    mean = np.empty(center.shape[1], np.float32)
+    for i in range(rows.size):
+        mean[:] = 0
+        for k in range(starts[i + 1] - starts[i]):
+            share, node = shares[starts[i] + k], neighbours[offsets[rows[i]] + k]
+            for column in range(mean.size):
+                mean[column] += share * (center[node, column] + context[node, column])
+        made[i] += mean
 
 
-def _shares_both_ways(graph: Any) -> csr_array:
-    """The same for the graph with all arcs in both directions."""
+def _both_ways(graph: Any) -> Any:
+    """Return offsets, neighbours and weights of the graph with all arcs in both directions."""
     arcs = graph.to_scipy()
     rows = csr_array(arcs + arcs.T)
-    both = SimpleNamespace(
-        n_nodes=graph.n_nodes, offsets=rows.indptr, neighbours=rows.indices, weights=rows.data
-    )
-    return _shares(both)
+    return SimpleNamespace(offsets=rows.indptr, neighbours=rows.indices, weights=rows.data)
 
 
-def _neighbour_shares(graph: Any) -> NDArray[np.float32]:
-    """Weights of the adjacency matrix, divided by the sum of their row."""
-    made = np.empty(graph.neighbours.size, np.float32)
-    for first in range(0, graph.n_nodes, _BLOCK_ROWS):
-        offsets = graph.offsets[first : first + _BLOCK_ROWS + 1]
-        entries = slice(offsets[0], offsets[-1])
-        degrees = np.diff(offsets)
-        if graph.weights is None:
-            weights = np.ones(int(offsets[-1] - offsets[0]))
-        else:
-            weights = graph.weights[entries].astype(np.float64)  # sums of float32 may overflow
-        rows = np.repeat(np.arange(len(degrees)), degrees)
-        made[entries] = weights / np.bincount(rows, weights, len(degrees))[rows]
-    return made
+def _shares_of(graph: Any, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the weights of the edges of some rows, divided by the sum of their row, and where rows start."""
+    first = graph.offsets[rows]
+    degrees = graph.offsets[rows + 1] - first
+    starts = np.append(0, np.cumsum(degrees))
+    owners = np.repeat(np.arange(len(rows)), degrees)
+    if graph.weights is None:
+        weights = np.ones(len(owners))
+    else:
+        entries = np.arange(len(owners)) + (first - starts[:-1])[owners]
+        weights = graph.weights[entries].astype(np.float64)  # sums of float32 may overflow
+    return starts, (weights / np.bincount(owners, weights, len(rows))[owners]).astype(np.float32)

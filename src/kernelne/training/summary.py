@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from kernelne.errors import InputError
 from kernelne.graph import Graph
+from kernelne.graph.csr import count_loops
 from kernelne.graph.ops import count_isolated
+from kernelne.graph.shape import component_sizes
 from kernelne.training.backend import load_backend
 from kernelne.training.timing import run_seconds
 
@@ -23,8 +24,7 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
     n_tables = estimator.n_tables()
     backend = load_backend(estimator.backend)
     degrees = graph.degrees
-    n_components, component = connected_components(graph.to_scipy(), directed=False)
-    rows = np.repeat(np.arange(graph.n_nodes), degrees)
+    components = component_sizes(graph)
     try:
         backend.check(graph, config, n_tables, estimator.dim)
         seconds: Any = round(run_seconds(backend, graph, config), 1)
@@ -36,12 +36,12 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
         "directed": graph.directed,
         "weighted": graph.weights is not None,
         "ids": "integers" if graph.nodes.dtype != object else "strings",
-        "components": int(n_components),
-        "largest_component": int(np.bincount(component).max()),
+        "components": len(components),
+        "largest_component": int(components.max()),
         "isolated_nodes": count_isolated(graph),
         "nodes_without_successors": int((degrees == 0).sum()),
         "repeated_edges_merged": graph.n_merged,
-        "self_loops": int((rows == graph.neighbours).sum()),
+        "self_loops": int(count_loops(graph.offsets, graph.neighbours)),
         "degree_min": int(degrees.min()),
         "degree_median": float(np.median(degrees)),
         "degree_mean": round(float(degrees.mean()), 2),

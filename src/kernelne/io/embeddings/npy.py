@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError, warn
+from kernelne.graph.string_ids import string_ids
 from kernelne.io.embeddings.shared import Fields, integers_or_strings
 from kernelne.io.files import check_input
 
@@ -23,46 +24,47 @@ def nodes_file(path: Path) -> Path:
     return path.with_name(path.name + ".nodes.txt")
 
 
-def _mark(text: str) -> str:
+def _mark(text: bytes) -> str:
     """Return a hash of the text of the ids as blanks and tabs.
 
     It is put into the blanks that pad the header of the vectors, which every reader of the format skips: two
     files cannot be replaced at once, and vectors must not be read with the ids of others.
     """
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(text, digest_size=8).digest()
     return "".join(" \t"[byte >> bit & 1] for byte in digest for bit in range(8))
 
 
-def _text(fields: Fields) -> str:
-    return "".join(f"{node}\n" for node in fields["nodes"].tolist())
+def _text(fields: Fields) -> bytes:
+    return "".join(f"{node}\n" for node in fields["nodes"].tolist()).encode()
 
 
 def write_node_lines(fields: Fields, stream: BinaryIO) -> None:
     """Write the node ids, one per line."""
-    stream.write(_text(fields).encode())
+    stream.write(_text(fields))
 
 
-def read_node_lines(path: Path, n_nodes: int, mark: str = "") -> NDArray[Any] | None:
+def read_node_lines(path: Path, n_nodes: int, mark: str = "", mapped: bool = False) -> Any:
     """Read node ids written by `write_node_lines`; returns None if the file does not exist.
 
-    mark: the hash of the ids that the vectors belong to, if these have one.
+    mark: the hash of the ids that the vectors belong to, if these have one. mapped: strings stay text.
     """
     try:
         check_input(path)
     except FileNotFoundError:
         return None
-    try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(path, f"the node ids are not UTF-8: {error.reason}") from error
-    nodes = text.split("\n")
-    if nodes.pop() != "" or len(nodes) != n_nodes:
+    content = path.read_bytes().removeprefix(BOM_UTF8).replace(b"\r\n", b"\n")
+    data = np.frombuffer(content, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not content.endswith(b"\n") or len(ends) != n_nodes:
         raise FileFormatError(path, f"expected one complete line for each of the {n_nodes} vectors")
-    if "\t" in mark and mark != _mark(text):
+    ids = string_ids(np.append(0, ends - np.arange(n_nodes)), data[data != ord("\n")])
+    if ids is None:
+        raise FileFormatError(path, "the node ids are not UTF-8")
+    if "\t" in mark and mark != _mark(content):
         told = "these are not the ids that the vectors were saved with: a later save was interrupted, or the "
         told += "file was changed; numpy.save(path, numpy.load(path)) puts the vectors with these ids"
         raise FileFormatError(path, told)
-    return integers_or_strings(pa.array(nodes, pa.large_string()))
+    return integers_or_strings(ids.column, mapped)
 
 
 def write_array(array: NDArray[Any], stream: IO[bytes], mark: str = "") -> None:
@@ -93,17 +95,21 @@ def write(fields: Fields, stream: BinaryIO) -> None:
     write_array(fields["vectors"], stream, _mark(_text(fields)))
 
 
-def read(path: Path) -> Fields:
+def read(path: Path, mapped: bool = False) -> Fields:
     with open(path, "rb") as stream:
-        read_array_header(path, stream, path.stat().st_size)
+        dtype, shape = read_array_header(path, stream, path.stat().st_size)
         end = stream.tell()
         stream.seek(0)
         mark = stream.read(end).decode("latin-1").rpartition("}")[2][:_MARK]
         stream.seek(0)
-        vectors = np.lib.format.read_array(stream, allow_pickle=False)
-    if vectors.ndim != 2:
-        raise FileFormatError(path, f"expected an array of 2 dimensions, this one has shape {vectors.shape}")
-    nodes = read_node_lines(nodes_file(path), len(vectors), mark)
+        if len(shape) != 2:
+            raise FileFormatError(path, f"expected an array of 2 dimensions, this one has shape {shape}")
+        # Other numbers are converted, and so read.
+        if mapped and dtype == np.float32 and dtype.isnative:
+            vectors = np.asarray(np.lib.format.open_memmap(path, "r"))
+        else:
+            vectors = np.lib.format.read_array(stream, allow_pickle=False)
+    nodes = read_node_lines(nodes_file(path), len(vectors), mark, mapped)
     if nodes is None:
         warn(f"{path}: no node ids in {nodes_file(path).name}, rows are numbered from 0")
         nodes = np.arange(len(vectors))

@@ -6,30 +6,48 @@ import json
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pyarrow import types
 
+from kernelne._checks import parts
 from kernelne.errors import FileFormatError
 from kernelne.graph.ids import plain_strings, string_objects
+from kernelne.graph.string_ids import StringIds
+from kernelne.io.arrays import RowBlocks
 from kernelne.io.embeddings.shared import KEY, VERSION, Fields, read_document
 
 
 def to_table(fields: Fields) -> Any:
     """Return a pyarrow Table with the columns `id` and `vector`, and the provenance in its metadata."""
-    nodes, vectors = fields["nodes"], fields["vectors"]
-    ids = pa.array(nodes, pa.large_string() if nodes.dtype == object else pa.int64())
+    return _table(_ids(fields["nodes"]), fields["vectors"], fields["provenance"])
+
+
+def _ids(nodes: Any) -> Any:
+    if isinstance(nodes, StringIds):
+        return nodes.column
+    return pa.array(nodes, pa.large_string() if nodes.dtype == object else pa.int64())
+
+
+def _table(ids: Any, vectors: NDArray[np.float32], provenance: Any) -> Any:
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-    document = json.dumps({"version": VERSION, "provenance": fields["provenance"]})
+    document = json.dumps({"version": VERSION, "provenance": provenance})
     return pa.table({"id": ids, "vector": lists}).replace_schema_metadata({KEY: document})
 
 
 def write(fields: Fields, stream: BinaryIO) -> None:
+    ids, vectors, provenance = _ids(fields["nodes"]), fields["vectors"], fields["provenance"]
+    schema = _table(ids.slice(0, 0), np.empty((0, vectors.shape[1]), np.float32), provenance).schema
     # Neither dictionaries nor compression: they cost time and do not help with distinct values.
-    pq.write_table(
-        to_table(fields), stream, use_dictionary=False, compression="none", write_page_checksum=True
-    )
+    how: dict[str, Any] = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}
+    start = 0
+    with pq.ParquetWriter(stream, schema, **how) as writer:
+        for block in vectors if isinstance(vectors, RowBlocks) else (part for _, part in parts(vectors)):
+            writer.write_table(_table(ids.slice(start, len(block)), block, provenance))
+            start += len(block)
 
 
 def read(path: Path) -> Fields:

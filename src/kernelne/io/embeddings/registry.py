@@ -12,6 +12,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,11 +20,13 @@ import pyarrow as pa
 import safetensors
 from numpy.typing import NDArray
 
-from kernelne.errors import InputError
+from kernelne._memory import available_bytes
+from kernelne.errors import FileFormatError, InputError, ParameterError
+from kernelne.graph.string_ids import StringIds
 from kernelne.io.embeddings import csv_file, npy, npz, parquet, safetensors_file, word2vec
 from kernelne.io.embeddings.npy import nodes_file
 from kernelne.io.embeddings.shared import Fields
-from kernelne.io.files import PathLike, check_output
+from kernelne.io.files import PathLike, check_input, check_output
 
 # Exceptions that the libraries used raise for a damaged file, besides OSError.
 DAMAGE = (
@@ -38,9 +41,13 @@ DAMAGE = (
 )
 
 
+#: Share of the free memory from which on a file is mapped unless told otherwise.
+LARGE = 0.25
+
+
 class EmbeddingFormat(NamedTuple):
     """The writer and reader of a format, a pattern of string ids it cannot store, and whether it stores the
-    provenance and all other fields.
+    provenance and all other fields; `map` reads, but leaves the vectors in the file.
     """
 
     write: Callable[[Fields, BinaryIO], None]
@@ -48,15 +55,23 @@ class EmbeddingFormat(NamedTuple):
     refused_ids: str | None = None
     holds_provenance: bool = False
     holds_all: bool = False
+    map: Callable[[Path], Fields] | None = None
 
 
 _WORD2VEC = EmbeddingFormat(word2vec.write, word2vec.read, r"\s|^$")
 
 FORMATS = {
-    ".safetensors": EmbeddingFormat(safetensors_file.write, safetensors_file.read, None, True, True),
+    ".safetensors": EmbeddingFormat(
+        safetensors_file.write,
+        safetensors_file.read,
+        None,
+        True,
+        True,
+        partial(safetensors_file.read, mapped=True),
+    ),
     ".npz": EmbeddingFormat(npz.write, npz.read, None, True, True),
     ".parquet": EmbeddingFormat(parquet.write, parquet.read, None, True),
-    ".npy": EmbeddingFormat(npy.write, npy.read, r"[\r\n]|^\ufeff"),
+    ".npy": EmbeddingFormat(npy.write, npy.read, r"[\r\n]|^\ufeff", map=partial(npy.read, mapped=True)),
     ".csv": EmbeddingFormat(csv_file.write, csv_file.read),
     ".emb": _WORD2VEC,
     ".txt": _WORD2VEC,
@@ -67,6 +82,10 @@ def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
     """Raise InputError if the format of `path` cannot store the node ids."""
     if ids.dtype != object:
         return
+    suffix = Path(path).suffix.lower()
+    refused = FORMATS[suffix].refused_ids
+    if isinstance(ids, StringIds) and refused is None:
+        return  # read from UTF-8 text, as it is written
     nodes = ids.tolist()
     others = [node for node in nodes if type(node) is not str]
     if others:
@@ -74,8 +93,6 @@ def check_ids(ids: NDArray[Any], path: str | os.PathLike[str]) -> None:
             f"only ids that are strings or 64-bit integers can be saved, found {others[0]!r}: "
             "make an Embedding with nodes=[str(node) for node in nodes]"
         )
-    suffix = Path(path).suffix.lower()
-    refused = FORMATS[suffix].refused_ids
     bad = next((node for node in nodes if refused and re.search(refused, node)), None)
     if bad is not None:
         raise InputError(
@@ -94,6 +111,21 @@ def known_suffix(path: PathLike) -> str:
             f"{os.fspath(path)}: unknown suffix {suffix!r}, an embedding has one of {', '.join(FORMATS)}"
         )
     return suffix
+
+
+def find_reader(path: PathLike, mapped: bool | None) -> Callable[[Path], Fields]:
+    """Return the reader of a file: one that leaves vectors in it, if `mapped` or, if None, it is large."""
+    format = FORMATS[known_suffix(path)]
+    size = check_input(path)
+    if size == 0:
+        raise FileFormatError(path, "the file is empty")
+    if mapped and format.map is None:
+        able = " or ".join(suffix for suffix, other in FORMATS.items() if other.map is not None)
+        raise ParameterError("mapped", mapped, f"{os.fspath(path)} cannot be mapped: save it as {able}")
+    free = available_bytes() if mapped is None else None
+    if format.map is not None and (mapped or (free is not None and size > free * LARGE)):
+        return format.map
+    return format.read
 
 
 def check_save(path: PathLike, overwrite: bool = False) -> None:

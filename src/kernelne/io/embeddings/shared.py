@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError
 from kernelne.graph.ids import plain_integers, string_objects
+from kernelne.graph.string_ids import StringIds, string_ids, text_arrays
+from kernelne.io.arrays import RowBlocks
 
 Fields = dict[str, Any]  # the keyword arguments of `Embedding`
 
@@ -37,15 +39,19 @@ def to_arrays(fields: Fields) -> tuple[dict[str, NDArray[Any]], str]:
     vectors, nodes = fields["vectors"], fields["nodes"]
     arrays: dict[str, NDArray[Any]] = {"vectors": vectors}
     if nodes.dtype == object:
-        _, offsets, text = pa.array(nodes, pa.large_string()).buffers()
-        arrays["nodes_offsets"] = np.frombuffer(offsets, np.int64, len(nodes) + 1)
-        arrays["nodes_utf8"] = np.frombuffer(text or b"", np.uint8, int(arrays["nodes_offsets"][-1]))
+        ids = nodes.column if isinstance(nodes, StringIds) else pa.array(nodes, pa.large_string())
+        arrays["nodes_offsets"], arrays["nodes_utf8"] = text_arrays(ids)
     else:
         arrays["nodes"] = nodes
     for name in ("center", "context", "coefficients", "axes", "neighbourhoods"):
         if fields[name] is not None and fields[name] is not vectors:
             arrays[name] = fields[name]
-    little = {n: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for n, a in arrays.items()}
+    little = {
+        name: array
+        if isinstance(array, RowBlocks)
+        else np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in arrays.items()
+    }
     document = {
         "version": VERSION,
         "provenance": fields["provenance"],
@@ -66,17 +72,22 @@ def check_array(path: Path, name: str, dtype: str, shape: tuple[int, ...]) -> No
         )
 
 
-def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str) -> Fields:
-    """Return the fields of arrays and text made by `to_arrays`."""
+def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str, mapped: bool = False) -> Fields:
+    """Return the fields of arrays and text made by `to_arrays`; if `mapped`, strings stay text."""
     document = read_document(path, text)
     if "vectors" not in arrays:
         raise FileFormatError(path, "array 'vectors' is missing")
-    nodes = arrays.pop("nodes", None)
+    nodes: Any = arrays.pop("nodes", None)
     utf8, offsets = arrays.pop("nodes_utf8", None), arrays.pop("nodes_offsets", None)
     if nodes is None:
         if utf8 is None or offsets is None:
             raise FileFormatError(path, "the node ids are missing")
-        nodes = _strings(path, utf8, offsets)
+        nodes = string_ids(offsets, utf8)
+        if nodes is None:
+            raise FileFormatError(
+                path, "the offsets of the node ids do not match their text, or it is not UTF-8"
+            )
+        nodes = nodes if mapped else np.asarray(nodes)
     elif utf8 is not None or offsets is not None:
         raise FileFormatError(path, "the node ids are stored twice, as integers and as strings")
     fields: Fields = {**arrays, "nodes": nodes}
@@ -88,15 +99,6 @@ def from_arrays(path: Path, arrays: dict[str, NDArray[Any]], text: str) -> Field
     return {**fields, "provenance": document.get("provenance", {}), "kernels": document.get("kernels")}
 
 
-def _strings(path: Path, utf8: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any]:
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(utf8) or (np.diff(offsets) < 0).any():
-        raise FileFormatError(path, "the offsets of the node ids do not match their text")
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(utf8)]
-    strings = pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
-    strings.validate(full=True)  # raises on invalid UTF-8
-    return string_objects(strings)
-
-
 def read_document(path: Path, text: str) -> dict[str, Any]:
     """Parse the JSON; raises FileFormatError if its version is unknown."""
     document = json.loads(text)
@@ -106,7 +108,11 @@ def read_document(path: Path, text: str) -> dict[str, Any]:
     return document
 
 
-def integers_or_strings(ids: Any) -> NDArray[Any]:
-    """Return a large_string array of ids as int64 if all are plain integers, else as objects."""
+def integers_or_strings(ids: Any, mapped: bool = False) -> Any:
+    """Return a large_string array of ids as int64 if all are plain integers, else as objects or, if `mapped`,
+    as they are.
+    """
     integers = plain_integers(ids)
-    return string_objects(ids) if integers is None else np.asarray(integers)
+    if integers is not None:
+        return np.asarray(integers)
+    return StringIds(ids) if mapped else string_objects(ids)

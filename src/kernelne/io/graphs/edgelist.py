@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,7 +23,7 @@ from kernelne.graph.times import timed
 from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
-from kernelne.io.text.columns import Layout, read_columns
+from kernelne.io.text.columns import Layout, NotIntegerError, column_blocks, read_columns
 from kernelne.io.text.tokens import WHITESPACE
 
 if TYPE_CHECKING:
@@ -37,32 +39,110 @@ _HINT_DATA = (
 _HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
 
 
+@dataclass(frozen=True)
+class EdgeFile:
+    """How an edge list is read, as found from its first lines.
+
+    sample: its first lines of data. layout: None if there are none. doubtful: the first of them, read as an
+    edge, may be a header. given: column of node ids that were given, None without. node_layout: how their
+    file is read, if they are in one.
+    """
+
+    path: str
+    options: Options
+    sample: Sequence[tuple[int, bytes]]
+    layout: Layout | None
+    doubtful: bool
+    given: Any
+    node_layout: Layout | None
+
+    @classmethod
+    def open(cls, path: str, options: Options) -> EdgeFile:
+        nodes = options.nodes
+        separator = sniff.read_separator(options.separator)
+        sample = text_lines.sample_lines(path)
+        layout, doubtful = _edge_layout(path, sample, separator, options) if sample else (None, False)
+        given = node_layout = None
+        if isinstance(nodes, str):
+            node_layout = _node_layout(text_lines.sample_lines(nodes), separator, options.header, layout)
+        elif nodes is not None:
+            given = read_ids(nodes, "nodes")
+        return cls(path, options, sample, layout, doubtful, given, node_layout)
+
+    def as_strings(self) -> tuple[bool, ...]:
+        """Whether ids are to be read as strings: ways to try in turn. Integers, unless an id is not one."""
+        strings = self.given is not None and len(self.given) and not pa.types.is_integer(self.given.type)
+        return (True,) if strings else (False, True)
+
+    def nodes(self, as_strings: bool) -> Any:
+        """Return the column of the node ids that come first, None without; raises NotIntegerError."""
+        if self.node_layout is None:
+            return self.given
+        listed = read_id_columns(self.options.nodes, self.node_layout, as_strings)
+        if listed is None:
+            raise NotIntegerError
+        return listed[0][0]
+
+    def blocks(
+        self, as_strings: bool, bad: NDArray[np.int64], unpacked: int
+    ) -> Iterator[tuple[list[Any], NDArray[np.float64], int]]:
+        """Yield ids, weights and number of bytes of some lines at a time, as `column_blocks` does."""
+        if self.layout is not None:
+            line_error = partial(_line_error, self.path, self.layout)
+            yield from column_blocks(self.path, self.layout, as_strings, line_error, bad, unpacked)
+
+    def names(self) -> list[str]:
+        """Return the names of the columns of ids; source and target if there is no header."""
+        assert self.layout is not None
+        if self.layout.first_line <= self.sample[0][0]:
+            return ["source", "target"]
+        header = sniff.split(self.sample[0][1], self.layout.separator)
+        return [header[place].text for place in self.layout.places[:2]]
+
+    def refuse_empty(self) -> FileFormatError:
+        """Return the error about a file without edges."""
+        only_header = self.layout is not None and self.options.header is None
+        taken = (
+            ": its only line was read as a header; header=False (--no-header) reads it as an edge"
+            if only_header
+            else ""
+        )
+        return FileFormatError(self.path, f"no edges in the file{taken}")
+
+    def refuse_names(self, counts: NDArray[np.int64]) -> None:
+        """Raise FileFormatError if the first edge, whose ids appear that often, may be a header."""
+        if (counts == 1).all():
+            line, raw = self.sample[0]
+            told = "are these column names, or an edge? header=True (--header) or header=False (--no-header)"
+            raise FileFormatError(self.path, told, line=line, text=text_lines.shown(raw))
+
+    def warn_of_bad(self, bad: NDArray[np.int64]) -> None:
+        """Warn of skipped lines: `bad` is their count, then the numbers of the first of them."""
+        layout = self.layout
+        if layout is None or not bad.any():
+            return
+        n_bad, named = int(bad[0]), ", ".join(map(str, bad[1 : bad[0] + 1]))
+        weight = ", with a weight that is finite and not negative" if layout.weight is not None else ""
+        warn(
+            f"{self.path}: {n_bad:,} {'lines' if n_bad > 1 else 'line'} left out, "
+            f"{named}{', …' if n_bad > _MOST_NAMED else ''}: expected {layout.n_fields} fields separated by "
+            f"{layout.between}{weight}"
+        )
+
+
 def read(path: str, options: Options) -> EdgeColumns:
     """Read an edge list; ids are integers if all are, including those of `options.nodes` or its file."""
-    nodes, header = options.nodes, options.header
-    given = sniff.read_separator(options.separator)
-    sample = text_lines.sample_lines(path)
-    layout, doubtful = _edge_layout(path, sample, given, options) if sample else (None, False)
-    ids: Any = None
-    node_layout = None
-    if isinstance(nodes, str):
-        node_layout = _node_layout(text_lines.sample_lines(nodes), given, header, layout)
-    elif nodes is not None:
-        ids = read_ids(nodes, "nodes")
-    bad = np.empty(_MOST_NAMED + 1 if options.skip_bad else 0, np.int64)
-    strings_given = ids is not None and len(ids) > 0 and not pa.types.is_integer(ids.type)
-    for as_strings in (True,) if strings_given else (False, True):
-        if node_layout is not None:
-            listed = read_id_columns(nodes, node_layout, as_strings)
-            if listed is None:
-                continue
-            ids = listed[0][0]
-        edges = ([], None) if layout is None else read_id_columns(path, layout, as_strings, bad)
-        if edges is not None:
-            break
-    assert edges is not None  # with string ids, every file is read or raises
-    if layout is not None and bad.any():
-        _warn_of_bad(path, layout, bad)
+    file = EdgeFile.open(path, options)
+    bad = no_bad_lines(options)
+    for as_strings in file.as_strings():
+        with suppress(NotIntegerError):
+            ids = file.nodes(as_strings)
+            layout = file.layout
+            edges = ([], None) if layout is None else read_id_columns(path, layout, as_strings, bad)
+            if edges is not None:  # with string ids, every file is read or raises
+                break
+    assert edges is not None
+    file.warn_of_bad(bad)
     (columns, weights), times = edges, None
     empty = pa.chunked_array([], pa.null())
     sources, targets = columns[:2] or (empty, empty)
@@ -70,22 +150,29 @@ def read(path: str, options: Options) -> EdgeColumns:
         if len(columns) == 3:
             weights, times = timed(weights, columns.pop(), options.time, options.half_life)
         if layout is not None:
-            sources, targets = apart(sources, targets, _id_names(layout, sample[0]), options.bipartite)
+            sources, targets = apart(sources, targets, file.names(), options.bipartite)
     except ParameterError:
         raise
     except InputError as error:
         raise FileFormatError(path, str(error)) from None
     if not len(sources) and (ids is None or not len(ids)):
-        only_header = layout is not None and header is None
-        taken = (
-            ": its only line was read as a header; header=False (--no-header) reads it as an edge"
-            if only_header
-            else ""
-        )
-        raise FileFormatError(path, f"no edges in the file{taken}")
-    if doubtful and len(sources):
-        _refuse_names(path, sample[0], sources, targets, ids)
+        raise file.refuse_empty()
+    if file.doubtful and len(sources):
+        first = sources[0].as_py(), targets[0].as_py()
+        file.refuse_names(occurrences(first, [c for c in (sources, targets, ids) if c is not None]))
     return EdgeColumns(ids, sources, targets, weights, None, times)
+
+
+def no_bad_lines(options: Options) -> NDArray[np.int64]:
+    """Return the counters of skipped lines; they are empty if no line is to be skipped."""
+    return np.zeros(_MOST_NAMED + 1 if options.skip_bad else 0, np.int64)
+
+
+def occurrences(names: Sequence[Any], columns: Sequence[Any]) -> NDArray[np.int64]:
+    """Return how often these ids appear in columns of strings."""
+    texts = [column for column in columns if len(column) and not pa.types.is_integer(column.type)]
+    counts = [sum(pc.sum(pc.equal(column, name)).as_py() or 0 for column in texts) for name in names]
+    return np.array(counts)
 
 
 def read_nodes(path: str, options: Options, as_strings: bool) -> Any:
@@ -97,28 +184,6 @@ def read_nodes(path: str, options: Options, as_strings: bool) -> Any:
     found = listed or read_id_columns(path, layout, True)
     assert found is not None  # with string ids, every file is read or raises
     return found[0][0]
-
-
-def _refuse_names(
-    path: str | os.PathLike[str], line: tuple[int, bytes], sources: Any, targets: Any, nodes: Any
-) -> None:
-    """Raise FileFormatError if the first edge may be a header: its ids occur nowhere else."""
-    first = [sources[0].as_py(), targets[0].as_py()]
-    columns = [c for c in (sources, targets, nodes) if c is not None and not pa.types.is_integer(c.type)]
-    if all(sum(pc.sum(pc.equal(c, name)).as_py() or 0 for c in columns if len(c)) == 1 for name in first):
-        told = "are these column names, or an edge? header=True (--header) or header=False (--no-header)"
-        raise FileFormatError(path, told, line=line[0], text=text_lines.shown(line[1]))
-
-
-def _warn_of_bad(path: str | os.PathLike[str], layout: Layout, bad: NDArray[np.int64]) -> None:
-    """Warn of skipped lines: `bad` is their count, then the numbers of the first of them."""
-    n_bad, named = int(bad[0]), ", ".join(map(str, bad[1 : bad[0] + 1]))
-    weight = ", with a weight that is finite and not negative" if layout.weight is not None else ""
-    warn(
-        f"{os.fspath(path)}: {n_bad:,} {'lines' if n_bad > 1 else 'line'} left out, "
-        f"{named}{', …' if n_bad > _MOST_NAMED else ''}: expected {layout.n_fields} fields separated by "
-        f"{layout.between}{weight}"
-    )
 
 
 def losses(graph: Graph) -> list[str]:
@@ -221,14 +286,6 @@ def _chosen(
     assert source is not None
     assert target is not None
     return source, target, weight, time
-
-
-def _id_names(layout: Layout, first: tuple[int, bytes]) -> list[str]:
-    """Return the names of the columns of ids; source and target if there is no header."""
-    if layout.first_line <= first[0]:
-        return ["source", "target"]
-    header = sniff.split(first[1], layout.separator)
-    return [header[place].text for place in layout.places[:2]]
 
 
 def _sampled(rows: Sequence[Sequence[sniff.Field]], place: int) -> NDArray[Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph import Graph
-from kernelne.graph.edges import writable_ids
+from kernelne.graph.edges import edge_table, writable_ids
 from kernelne.graph.graph import graph_from_columns
 from kernelne.graph.ids import check_same_kind, read_ids
 from kernelne.graph.tables import check_time
@@ -18,6 +20,8 @@ from kernelne.io.files import atomic_output
 from kernelne.io.graphs import edgelist
 from kernelne.io.graphs.registry import GraphFormat, find_format
 from kernelne.io.graphs.shared import EdgeColumns, Options
+
+_NO_WEIGHTS = "no weights in the file (weighted=True, --weighted)"
 
 
 def read_graph(
@@ -47,8 +51,10 @@ def read_graph(
     then be quoted as in CSV, or else by whitespace.
 
     The other formats are .graphml, .gml, .net (Pajek), .adjlist, .mtx (Matrix Market), .metis or .graph, .mat
-    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`); docs/formats.md
-    describes what each of them stores. Text formats may be compressed, with .gz or .zst after the suffix.
+    (the variable `network`), .parquet, .arrow and .feather (tables, see `Graph.from_table`), and .kne, which
+    is mapped instead of read, so that it may be larger than the memory (`kernelne convert` makes one of any
+    edge list); docs/formats.md describes what each of them stores. Text formats may be compressed, with .gz
+    or .zst after the suffix.
 
     Node ids are integers if every id is an unquoted integer in canonical form that fits int64. Otherwise all
     are strings, unchanged: `1`, `01` and `1.0` are three nodes. If the file lists nodes, they keep that
@@ -80,12 +86,8 @@ def read_graph(
         that have the same integers; False takes equal ids as one node.
     """
     path = os.fsdecode(path)
-    found, _ = find_format(path, format)
     if isinstance(nodes, bytes | os.PathLike):
         nodes = os.fsdecode(nodes)
-    check_time(time, half_life)
-    if weight is not None and weighted is False:
-        raise ParameterError("weight", weight, "contradicts weighted=False (--unweighted)")
     options = Options(
         directed,
         header,
@@ -100,23 +102,18 @@ def read_graph(
         half_life,
         bipartite,
     )
-    for name in ("source", "target", "weight", "time", "bipartite"):
-        if getattr(options, name) is not None and not (found.is_edge_list or found.is_table):
-            value = getattr(options, name)
-            raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
+    found = check_options(path, options, format)
     if found.is_edge_list:
-        edges = found.read(path, options)
+        edges = edgelist.read(path, options)
     else:
-        if skip_bad:
-            raise ParameterError("skip_bad", skip_bad, f"applies to edge lists, not to {found.name}")
-        for name in ("header", "separator"):
-            if getattr(options, name) is not None and not isinstance(nodes, str):
-                raise ParameterError(
-                    name, getattr(options, name), f"applies to edge lists, not to {found.name}"
-                )
-        edges = _complete(path, found.read(path, options), options)
+        content = found.read(path, options)
+        if isinstance(content, Graph):
+            if (nodes, drop_self_loops) == (None, False) and (directed is not False or not content.directed):
+                return _as_asked(path, content, options)
+            content = _edges_of(content)
+        edges = _complete(path, content, options)
     if directed is True and edges.directed is False:
-        raise ParameterError("directed", True, f"{path} says that its edges are undirected")
+        raise _says_undirected(path)
     if directed is None:
         directed = bool(edges.directed)
     empty = pa.chunked_array([], pa.null())
@@ -135,10 +132,53 @@ def read_graph(
         raise FileFormatError(path, str(error)) from None
 
 
+def check_options(path: str, options: Options, format: str | None = None) -> GraphFormat:
+    """Return the format of a file; raises ParameterError for options that do not apply to it."""
+    found, _ = find_format(path, format)
+    check_time(options.time, options.half_life)
+    if options.weight is not None and options.weighted is False:
+        raise ParameterError("weight", options.weight, "contradicts weighted=False (--unweighted)")
+    refused = (
+        [] if found.is_edge_list or found.is_table else ["source", "target", "weight", "time", "bipartite"]
+    )
+    for name in refused:
+        if (value := getattr(options, name)) is not None:
+            raise ParameterError(name, value, f"applies to edge lists and tables, not to {found.name}")
+    if found.is_edge_list:
+        return found
+    if options.skip_bad:
+        raise ParameterError("skip_bad", True, f"applies to edge lists, not to {found.name}")
+    for name in ("header", "separator"):
+        if (value := getattr(options, name)) is not None and not isinstance(options.nodes, str):
+            raise ParameterError(name, value, f"applies to edge lists, not to {found.name}")
+    return found
+
+
+def _as_asked(path: str, graph: Graph, options: Options) -> Graph:
+    """Apply the options to a graph that stays in its file."""
+    if graph.weights is None and options.weighted is True:
+        raise FileFormatError(path, _NO_WEIGHTS)
+    if options.directed is True and not graph.directed:
+        raise _says_undirected(path)
+    return replace(graph, weights=None) if options.weighted is False else graph
+
+
+def _edges_of(graph: Graph) -> EdgeColumns:
+    """Return the edges of a graph that stays in its file, in memory."""
+    table = edge_table(graph)
+    weights = None if graph.weights is None else table["weight"].to_numpy().astype(np.float64)
+    nodes = pa.chunked_array([writable_ids(graph)])
+    return EdgeColumns(nodes, table["source"], table["target"], weights, graph.directed)
+
+
+def _says_undirected(path: str) -> ParameterError:
+    return ParameterError("directed", True, f"{path} says that its edges are undirected")
+
+
 def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
     """Apply the options to the edges of a file that is not an edge list."""
     if options.weighted is True and edges.weights is None:
-        raise FileFormatError(path, "no weights in the file (weighted=True, --weighted)")
+        raise FileFormatError(path, _NO_WEIGHTS)
     if options.weighted is False and options.half_life is None:  # weights of age stay
         edges = edges._replace(weights=None)
     nodes = options.nodes
@@ -173,7 +213,7 @@ def write_graph(
     """Write a graph, each edge once; the suffix or `format` gives the format, see `read_graph`.
 
     With .gz or .zst after its suffix a text format is compressed. The file is written completely or not at
-    all. GraphML, GML, Pajek, Parquet, Arrow and Feather store the whole graph. The others do not: an
+    all. GraphML, GML, Pajek, Parquet, Arrow, Feather and .kne store the whole graph. The others do not: an
     InputError lists what would be lost, unless `lossy` is true.
 
     Each line of an edge list has a source, a target and, if weighted, a weight, separated by tabs (commas in

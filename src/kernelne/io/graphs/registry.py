@@ -1,7 +1,8 @@
 """The graph file formats by suffix, each with a reader and a writer.
 
-A reader takes a path and options and returns `EdgeColumns`; a writer takes a graph and an open binary file.
-No reader trusts a declared number before comparing it with the data, and none executes code.
+A reader takes a path and options and returns `EdgeColumns`, or a graph that stays in its file; a writer takes
+a graph and an open binary file. No reader trusts a declared number before comparing it with the data, and
+none executes code.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from kernelne.errors import FileFormatError, ParameterError
 from kernelne.io.files import compression_by_name
-from kernelne.io.graphs import adjlist, arrow, edgelist, gml, graphml, mat, matrix_market, metis, pajek
+from kernelne.io.graphs import adjlist, arrow, edgelist, gml, graphml, kne, mat, matrix_market, metis, pajek
 from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class GraphFormat(NamedTuple):
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[str, Options], EdgeColumns]
+    read: Callable[[str, Options], EdgeColumns | Graph]
     write: Callable[[Graph, BinaryIO], None]
     losses: Callable[[Graph], list[str]] = _nothing
     is_text: bool = True
@@ -66,6 +67,7 @@ FORMATS = (
     ),
     GraphFormat("Matrix Market", (".mtx",), matrix_market.read, matrix_market.write, matrix_market.losses),
     GraphFormat("METIS", (".metis", ".graph"), metis.read, metis.write, metis.losses),
+    GraphFormat("kernelne's", (".kne",), kne.read, kne.write, is_text=False),
     GraphFormat("MATLAB", (".mat",), mat.read, mat.write, mat.losses, is_text=False),
     GraphFormat(
         "Parquet", (".parquet",), arrow.read_parquet, arrow.write_parquet, is_text=False, is_table=True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,17 +34,54 @@ class Layout:
         return sniff.SEPARATORS.get(self.separator, repr(chr(self.separator)))
 
 
+class NotIntegerError(Exception):
+    """An id is not an integer, though they were to be read as integers."""
+
+
+LineError = Callable[[int, int, str], FileFormatError]
+
+
 def read_columns(
     path: str | os.PathLike[str],
     layout: Layout,
     as_strings: bool,
-    line_error: Callable[[int, int, str], FileFormatError],
+    line_error: LineError,
     bad: NDArray[np.int64] | None = None,
 ) -> tuple[list[Any], NDArray[np.float64] | None] | None:
     """Id columns as `read_ids` returns them, and weights; None when an id is not an integer but must be.
 
+    The parameters are those of `column_blocks`.
+    """
+    pieces: list[list[Any]] = [[] for _ in layout.places]
+    weight_pieces = [np.empty(0)]
+    held, available = 0, available_bytes()
+    try:
+        for columns, weights, _ in column_blocks(path, layout, as_strings, line_error, bad):
+            for column, piece in zip(pieces, columns, strict=False):
+                column.append(piece)
+            weight_pieces.append(weights)
+            held += weights.nbytes + sum(piece.nbytes for piece in columns)
+            text_lines.check_held(path, held, available)
+    except NotIntegerError:
+        return None
+    joined = [join_pieces(column) for column in pieces]
+    return joined, None if layout.weight is None else np.concatenate(weight_pieces)
+
+
+def column_blocks(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    as_strings: bool,
+    line_error: LineError,
+    bad: NDArray[np.int64] | None = None,
+    unpacked: int | None = None,
+) -> Iterator[tuple[list[Any], NDArray[np.float64], int]]:
+    """Yield the ids of some lines, an array for each column (none if these lines have no edges), their
+    weights (empty if there are none), and the bytes of these lines.
+
     `line_error` makes the error of a status of `tokens`, the number of a line and its text. Lines that are no
-    edges are left out and noted in `bad`, as `scan` says; without it they are an error.
+    edges are left out and noted in `bad`, as `scan` says; without it they are an error. Raises
+    NotIntegerError unless all ids are integers or `as_strings`. `unpacked` is as in `read_chunks`.
     """
     bad = np.empty(0, np.int64) if bad is None else bad
     bad[:] = 0
@@ -55,11 +92,8 @@ def read_columns(
     text = np.empty((count_ids, text_lines.BUFFER if as_text.any() else 0), np.uint8)
     ends = np.zeros((count_ids, lines + 1 if as_text.any() else 0), np.int32)
     weights = np.empty(lines if weighted else 0)
-    pieces: list[list[Any]] = [[] for _ in layout.places]
-    weight_pieces = [np.empty(0)]
-    line = held = 0
-    available = available_bytes()
-    for buffer, start, stop in text_lines.read_chunks(path):
+    line = 0
+    for buffer, start, stop in text_lines.read_chunks(path, unpacked):
         text_lines.check_utf8(path, buffer, start, stop, line)
         count, status, position, line = tokens.scan(
             buffer, start, stop, line, layout.first_line, layout.separator, layout.n_fields,
@@ -67,21 +101,18 @@ def read_columns(
             as_text, (ids, weights, text, ends), bad,
         )  # fmt: skip
         if status == tokens.NOT_INTEGER:
-            return None
+            raise NotIntegerError
         if status != tokens.OK:
             raise line_error(status, line, text_lines.shown_at(buffer, position))
+        columns = []
         for k in range(count_ids if count else 0):
             if as_text[k]:
                 bounds = pa.py_buffer(ends[k, : count + 1].copy())
                 data = pa.py_buffer(text[k, : ends[k, count]].copy())
-                pieces[k].append(pa.Array.from_buffers(pa.string(), count, [None, bounds, data]))
+                columns.append(pa.Array.from_buffers(pa.string(), count, [None, bounds, data]))
             else:
-                pieces[k].append(_compact(ids[k, :count]))
-        weight_pieces.append(weights[:count].copy() if weighted else weights[:0])
-        held += weight_pieces[-1].nbytes + sum(column[-1].nbytes for column in pieces if count)
-        text_lines.check_held(path, held, available)
-    columns = [_column(chunks) for chunks in pieces]
-    return columns, np.concatenate(weight_pieces) if weighted else None
+                columns.append(_compact(ids[k, :count]))
+        yield columns, weights[:count].copy() if weighted else weights[:0], stop - start
 
 
 def _compact(ids: NDArray[np.int64]) -> Any:
@@ -89,7 +120,7 @@ def _compact(ids: NDArray[np.int64]) -> Any:
     return pa.array(ids.astype(np.int32 if fits else np.int64))
 
 
-def _column(chunks: list[Any]) -> Any:
+def join_pieces(chunks: list[Any]) -> Any:
     """The chunks as one column of the smallest type that holds them all."""
     kinds = {chunk.type for chunk in chunks} or {pa.null()}
     # A string array, so also one of all the different ids, holds at most 2 GiB.

@@ -33,8 +33,13 @@ _HELD_COLUMNS, _UNPACKED = 3, 4
 _REMEDY = f"{MEMORY}=SIZE or {MEMORY}=unlimited in the environment sets this limit by hand"
 
 
-def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
-    """Yield whole lines of the decompressed file as (buffer, start, stop); the buffer is reused."""
+def read_chunks(
+    path: str | os.PathLike[str], unpacked: int | None = None
+) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
+    """Yield whole lines of the decompressed file as (buffer, start, stop); the buffer is reused.
+
+    A compressed file is refused that unpacks to more than `unpacked` bytes, or a multiple of the free memory.
+    """
     check_input(path)
     storage = bytearray(BUFFER + 1)
     buffer, view = np.frombuffer(storage, np.uint8), memoryview(storage)
@@ -43,7 +48,9 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
         check_compressed(path, compression)
     filled = total = 0
     start = None
-    available = None if compression is None else available_bytes()
+    most, limit = unpacked, "is more than there is room for"
+    if most is None and compression is not None and (available := available_bytes()) is not None:
+        most, limit = _UNPACKED * available, f"is more than {_UNPACKED} times the free memory"
     # Opened by Python: pyarrow takes no name that is not UTF-8.
     with open(path, "rb", buffering=0) as file:
         stream: Any = file if compression is None else pa.input_stream(file, compression=compression)
@@ -56,10 +63,8 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[tuple[NDArray[np.uint8
                 raise FileFormatError(path, f"corrupt or truncated {compression} data ({error})") from None
             filled += size
             total += size
-            if available is not None and total > _UNPACKED * available:
-                raise _too_large(
-                    path, _UNPACKED * available, f"is more than {_UNPACKED} times the free memory"
-                )
+            if most is not None and compression is not None and total > most:
+                raise _too_large(path, most, limit)
             if size and filled < BUFFER:
                 continue
             stop = storage.rfind(b"\n", 0, filled) + 1

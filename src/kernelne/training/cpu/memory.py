@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kernelne._memory import available_bytes, gib
 from kernelne.errors import InputError
 from kernelne.training.config import TrainingConfig
@@ -50,7 +52,8 @@ def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
     """Peak memory of a run in bytes: its allocations, the graph and the process itself."""
     arrays = (graph.offsets, graph.neighbours, graph.weights)
     # String ids are Python objects, and appear a second time as text when they are looked up or written.
-    ids = graph.nodes.nbytes if graph.nodes.dtype != object else 160 * graph.n_nodes
+    objects = isinstance(graph.nodes, np.ndarray) and graph.nodes.dtype == object
+    ids = 160 * graph.n_nodes if objects else graph.nodes.nbytes
     return (
         _new_bytes(graph, config, n_tables)
         + sum(a.nbytes for a in arrays if a is not None)
