@@ -1,6 +1,6 @@
 """Fit, save, load, update and query again and again in one process: nothing it holds may grow.
 
-    python experiments/soak.py [--minutes 60] [--seed 0] [--output experiments/results/soak.jsonl]
+    python experiments/soak.py [--minutes 60] [--seed 0] [--output experiments/soak.jsonl]
 
 Every `--every` seconds a line is added to the output: rounds, resident memory, threads, open files, temporary
 files. After a quarter of the time, in which code is compiled and pools are filled, they may not grow: the
@@ -110,7 +110,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--every", type=float, default=60.0, help="seconds between two lines")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "soak.jsonl")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_name("soak.jsonl"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     lines: list[dict[str, Any]] = []

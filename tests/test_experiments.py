@@ -237,3 +237,14 @@ def test_both_kinds_of_non_edges_leave_the_same_graph(monkeypatch, ring):
     monkeypatch.setattr(table6, "load", lambda name: (ring, None))
     left = [table6.split("ring", kind, 3).graph.fingerprint for kind in table6.NON_EDGES]
     assert left[0] == left[1]  # so that one embedding serves both
+
+
+def test_a_soak_fails_if_anything_grows():
+    growth = import_module("soak").growth
+    names = ("threads", "python_threads", "open_files", "files")
+    lines = [{"minute": i, "rss_mib": 300.0} | dict.fromkeys(names, 4) for i in range(40)]
+    assert growth(lines) == []
+    for name in names:
+        assert growth([line | {name: 4 + line["minute"] // 25} for line in lines])
+    assert growth([line | {"rss_mib": 300.0 + line["minute"]} for line in lines])
+    assert growth([line | {"rss_mib": 300.0 if line["minute"] > 3 else 100.0} for line in lines]) == []
