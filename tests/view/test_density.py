@@ -37,3 +37,9 @@ def test_densest_is_a_node_of_the_fullest_part():
     found = densest(places, square_around(places))
     assert (places == found).all(axis=1).any()
     np.testing.assert_allclose(found, [9, 9], atol=0.5)
+
+
+def test_a_few_nodes_upon_each_other_are_not_the_fullest_part():
+    rng = np.random.default_rng(0)
+    places = np.vstack([rng.normal(size=(200, 2)), np.full((12, 2), 9)]).astype(np.float32)
+    assert np.abs(densest(places, square_around(places))).max() < 2

@@ -282,7 +282,7 @@ def test_highlighted_classes_are_coloured_and_all_others_grey(groups, tmp_path, 
 def test_many_nodes_are_drawn_by_density(monkeypatch, groups, tmp_path, drawn):
     monkeypatch.setattr(plot, "_MOST_POINTS", 200)
     embedding, labels = groups
-    plot_map(embedding, tmp_path / "a.png", labels, highlight=["ant", "bee"])
+    plot_map(embedding, tmp_path / "a.png", labels, highlight=np.array(["ant", "bee"]))
     plot_map(embedding, tmp_path / "b.svg")
     assert not points(drawn[0])
     assert not points(drawn[1])

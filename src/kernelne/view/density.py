@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 
 #: Most pixels of a side of the picture of all points, and cells of a side in which densities are compared.
 _PIXELS, _CELLS = 1000, 48
+#: Width of the neighbourhood of a cell in which a class is dense, in cells.
+_AROUND = 2.0
 #: A point colours its pixel and, more faintly, those around it, so that one by itself can be seen.
 _POINT = np.array([0.35, 1.0, 0.35])
 #: Opacity of one point by itself, and the share of pixels with points that are less than fully opaque.
@@ -58,9 +61,11 @@ def shade(
 
 
 def densest(places: NDArray[np.float32], square: tuple[float, float, float, float]) -> NDArray[np.float32]:
-    """Return the place (2,) where places (n, 2) are densest: that of a node in the fullest cell."""
+    """Return the place (2,) where places (n, 2) are densest: that of a node where most are around."""
     at = _cells_of(places, square, _CELLS)
-    counts = _blurred(np.bincount(at, minlength=_CELLS * _CELLS))
+    table = np.bincount(at, minlength=_CELLS * _CELLS).reshape(_CELLS, _CELLS)
+    # Wide enough to see past a few nodes that lie upon each other.
+    counts = gaussian_filter(table.astype(np.float64), _AROUND, mode="constant")
     y, x = np.unravel_index(int(counts.argmax()), counts.shape)
     left, right, low, high = square
     middle = left + (x + 0.5) / _CELLS * (right - left), low + (y + 0.5) / _CELLS * (high - low)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def plot_map(
     labels: Any = None,
     *,
     graph: Any = None,
-    highlight: Sequence[Any] = (),
+    highlight: Iterable[Any] = (),
     layout: str | NDArray[np.float32] = "auto",
     title: str | None = None,
     dark: bool = False,
@@ -111,9 +111,10 @@ def plot_map(
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
-    if highlight and known is None:
+    wanted = [*map(str, highlight)]
+    if wanted and known is None:
         raise InputError("highlight: names classes of labels: give labels, too")
-    classes = None if known is None else _Classes(known, embedding.nodes, [*map(str, highlight)])
+    classes = None if known is None else _Classes(known, embedding.nodes, wanted)
     for name in [] if classes is None else classes.names:
         _check_text("the label", name)
     _check_text("the title", title or "")
