@@ -4,15 +4,19 @@ const byId = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en");
 const nodes = (number) => `${count(number)} ${number === 1 ? "node" : "nodes"}`;
 
-// Of the cells of a square grid that have nodes, the one with most in it and in those around it.
+// Of the cells of a square grid that have nodes, the one with most around it, nearer ones counting more: wide enough to
+// see past a few nodes that lie upon each other.
 function densestCell(counts, side) {
+  const reach = 3;
   let [best, most] = [-1, 0];
   for (let c = 0; c < counts.length; c++) {
     if (!counts[c]) continue;
     const [x, y] = [Math.floor(c / side), c % side];
-    let near = 3 * counts[c];
-    for (let a = Math.max(x - 1, 0); a <= Math.min(x + 1, side - 1); a++) {
-      for (let b = Math.max(y - 1, 0); b <= Math.min(y + 1, side - 1); b++) near += counts[a * side + b];
+    let near = 0;
+    for (let a = Math.max(x - reach, 0); a <= Math.min(x + reach, side - 1); a++) {
+      for (let b = Math.max(y - reach, 0); b <= Math.min(y + reach, side - 1); b++) {
+        near += (reach + 1 - Math.abs(a - x)) * (reach + 1 - Math.abs(b - y)) * counts[a * side + b];
+      }
     }
     if (near > most) [best, most] = [c, near];
   }
