@@ -8,7 +8,7 @@ The graphs have 1,797 to 27,199 nodes; those that the package does not know are 
 are those of MKernelNE(); of blocks:N, the graph of blocks.py, with 20 walks per node. All methods run in
 turn, each in a process of its own, on the same threads, after it has laid out 500 rows, which compiles it.
 Trustworthiness is that of the fifteen nearest on the map, purity the share of them with the same label, where
-nodes have one; both for 2,000 nodes at random, compared with all others. Needs kernelne[explore] and openTSNE.
+nodes have one; both for 2,000 nodes at random, compared with all others. Needs umap-learn and openTSNE.
 """
 
 from __future__ import annotations
