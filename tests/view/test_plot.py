@@ -222,7 +222,7 @@ def test_bad_arguments(groups, tmp_path, monkeypatch):
         with pytest.raises((InputError, ParameterError), match=re.escape(words)):
             plot_map(*arguments, **options)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match=r"kernelne\[plot\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[plot\]"):
         plot_map(embedding, tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
