@@ -20,7 +20,7 @@ LAYERS = [
     {"graph"},
     {"io", "model", "walks"},
     {"embedding", "training"},
-    {"estimators", "walk_embedder", "growth", "evaluation"},
+    {"estimators", "walk_embedder", "growth", "streams", "evaluation"},
     {"links", "baselines", "view", "datasets"},
     {"comparison", "tuning"},
     {"cli", "__main__"},

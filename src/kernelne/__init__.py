@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kernelne.links.predictor import LinkPredictor
     from kernelne.links.ranking import rank_links, recommend_links
     from kernelne.model.own_kernels import register_kernel
+    from kernelne.streams import follow_edges
     from kernelne.tuning import tune_embedding
     from kernelne.view.explorer import write_explorer
     from kernelne.view.plot import plot_map
@@ -66,6 +67,7 @@ __all__ = [
     "cluster_nodes",
     "compare_methods",
     "fold_in",
+    "follow_edges",
     "load_dataset",
     "louvain",
     "plot_map",
@@ -95,6 +97,7 @@ _HOMES = {
     "cluster_nodes": "evaluation.clustering",
     "compare_methods": "comparison.compare",
     "fold_in": "growth",
+    "follow_edges": "streams",
     "load_dataset": "datasets",
     "louvain": "graph.communities",
     "plot_map": "view.plot",

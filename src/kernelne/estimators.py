@@ -24,6 +24,8 @@ class KernelNE(WalkEmbedder):
     window: maximum distance, in steps of a walk, between a node and its contexts.
     window_decay: weight of a pair relative to that of a pair one step closer, at most 1; 1 weights all pairs
         of the window equally.
+    forward: if True, only nodes that come later in a walk are contexts: in a directed graph the center of a
+        node then tells where its links go, and its context where they come from.
     n_negative: number of negatives for each pair of a node and a context.
     p, q: node2vec's return and in-out parameters; with 1, 1 steps depend on the edge weights alone.
     learning_rate, min_learning_rate: learning rate at the start and at the end; it decreases linearly.
@@ -72,6 +74,7 @@ class KernelNE(WalkEmbedder):
         walk_length: int = 10,
         window: int = 10,
         window_decay: float = 1.0,
+        forward: bool = False,
         n_negative: int = 5,
         p: float = 1.0,
         q: float = 1.0,
@@ -96,6 +99,7 @@ class KernelNE(WalkEmbedder):
         self.walk_length = walk_length
         self.window = window
         self.window_decay = window_decay
+        self.forward = forward
         self.n_negative = n_negative
         self.p = p
         self.q = q
@@ -160,6 +164,7 @@ class MKernelNE(WalkEmbedder):
         walk_length: int | None = None,
         window: int = 10,
         window_decay: float | None = None,
+        forward: bool | None = None,
         n_negative: int | None = None,
         p: float = 1.0,
         q: float = 1.0,
@@ -185,6 +190,7 @@ class MKernelNE(WalkEmbedder):
         self.walk_length = walk_length
         self.window = window
         self.window_decay = window_decay
+        self.forward = forward
         self.n_negative = n_negative
         self.p = p
         self.q = q

@@ -6,7 +6,7 @@ Both leave the space as it is: a classifier or an index made with the old vector
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from kernelne.training.state import TrainingState
 
 #: Walks of an update, as a share of those of a whole training, and the learning rate as one of its rate.
 _WALKS, _RATE = 0.08, 0.75
+#: Walks of an update end where a pair would weigh less than this, since only rows around changes move.
+_LIGHTEST = 0.01
 #: Steps from a change within which tables may move; vectors depend on the neighbours' tables too.
 _REACH = 2
 #: Passes in which new nodes get a place from neighbours that have one; chains of them are seldom longer.
@@ -187,8 +189,10 @@ def _settings_of(
         raise InputError(f"embedding: must be an Embedding, not {type(embedding).__name__}")
     told, frame = embedding.provenance.get("parameters"), embedding.provenance.get("frame")
     lacking = [name for name in _NEEDED if getattr(embedding, name) is None]
-    names = TrainingConfig.__dataclass_fields__.keys() - {"n_threads", "deterministic", "seed", "dim"}
-    if not isinstance(told, dict) or not isinstance(frame, dict) or not names <= told.keys():
+    fields = TrainingConfig.__dataclass_fields__
+    names = fields.keys() - {"n_threads", "deterministic", "seed", "dim"}
+    needed = {name for name in names if fields[name].default is MISSING}
+    if not isinstance(told, dict) or not isinstance(frame, dict) or not needed <= told.keys():
         lacking.append("settings of its training")
     elif told.get("vectors") == "joint" and embedding.axes is None:
         lacking.append("axes")
@@ -199,7 +203,7 @@ def _settings_of(
         )
     assert embedding.center is not None
     config = TrainingConfig(
-        **{name: told[name] for name in names},  # type: ignore[index]
+        **{name: told[name] for name in names if name in told},  # type: ignore[index,operator]
         dim=embedding.center.shape[1],
         n_threads=available_threads() if n_threads is None else n_threads,
         deterministic=deterministic,
@@ -208,6 +212,13 @@ def _settings_of(
     rate = max(config.learning_rate * _RATE, config.min_learning_rate)
     config = replace(config, learning_rate=rate, learn_coefficients=False)
     return config, Frame(embedding.axes, float(frame["weight"]), float(frame["scale"]))  # type: ignore[index]
+
+
+def _length(config: TrainingConfig) -> int:
+    """Number of nodes of a walk: fewer where the weights of pairs fall fast, in dense graphs."""
+    if config.window_decay == 1.0:
+        return config.walk_length
+    return min(2 + int(np.log(_LIGHTEST) / np.log(config.window_decay)), config.walk_length)
 
 
 def _known_rows(embedding: Embedding, graph: Graph) -> NDArray[np.int64]:
@@ -269,8 +280,10 @@ def _train(
     progress: Progress,
 ) -> None:
     """Train on walks from `starts`, in place."""
-    walks = round(_WALKS * graph.n_nodes * config.walks_per_node / len(starts))
-    config = replace(config, walks_per_node=min(max(walks, 1), config.walks_per_node))
+    length = _length(config)
+    most = config.walks_per_node * config.walk_length / length
+    walks = min(max(_WALKS * most * graph.n_nodes / len(starts), 1), most)
+    config = replace(config, walk_length=length, walks_per_node=round(walks))
     prepared = cpu.prepare(graph, config, starts)
     report: OnBlock
     with reporting(progress) as report:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernelne import Graph, ParameterError, read_graph, read_labels
+from kernelne import Graph, ParameterError, read_graph, read_labels, write_graph
 from kernelne._checks import check_duration
 from kernelne.errors import FileFormatError, InputError
 from kernelne.graph.tables import pair_of
@@ -143,7 +145,6 @@ def test_ages(tmp_path):
     ancient = Graph.from_table({"u": [1, 2], "v": [2, 3], "t": [0, 1e9]}, time="t", half_life=1)
     assert ancient.n_edges == 2  # the oldest edge weighs next to nothing, and stays
     for options, message in (
-        ({"time": "timestamp"}, "needs half_life"),
         ({"half_life": 3}, "needs the column of times"),
         ({"time": "timestamp", "half_life": "3 weeks"}, "s, min, h, d, w, y"),
         ({"time": "channel", "half_life": 3}, "'channel': expected numbers, or dates such as 2024-01-31"),
@@ -157,7 +158,7 @@ def test_ages(tmp_path):
 
 
 def test_ages_of_unweighted_graphs(tmp_path):
-    with pytest.warns(UserWarning, match="weigh by their age alone; not used: 'tx_id', 'channel', 'amount'"):
+    with pytest.warns(UserWarning, match="no weights of their own; not used: 'tx_id', 'channel', 'amount'"):
         expected = Graph.from_table(TRANSACTIONS, time="timestamp", half_life="30d")
     assert sorted(expected.weights.tolist()) == [0.125, 0.125, 0.25, 0.25, 1.5, 1.5]
     for path in _files(tmp_path, TRANSACTIONS):
@@ -167,7 +168,7 @@ def test_ages_of_unweighted_graphs(tmp_path):
     for path in _files(tmp_path, four):
         if path.name == "i.csv":
             continue
-        with pytest.warns(UserWarning, match="weigh by their age alone; not used: 'c'"):
+        with pytest.warns(UserWarning, match="have no weights of their own; not used: 'c'"):
             graph = read_graph(path, time="d", half_life=1)
         assert sorted(graph.weights.tolist()) == [0.5, 0.5, 1, 1]
     for path in _files(tmp_path, four.select([0, 1, 3])):
@@ -175,6 +176,31 @@ def test_ages_of_unweighted_graphs(tmp_path):
             read_graph(path, weighted=True, source="a", target="b", time="d", half_life=1)
     named = Graph.from_table(four.rename_columns(["a", "b", "weight", "d"]), time="d", half_life=1)
     assert sorted(named.weights.tolist()) == [2.5, 2.5, 7, 7]
+
+
+def test_times(tmp_path):
+    """With times, but no half-life, walks follow the order: the arcs are kept one by one."""
+    graphs = [
+        read_graph(path, time="timestamp", weight="amount", directed=True)
+        for path in _files(tmp_path, TRANSACTIONS)
+    ]
+    assert len({graph.fingerprint for graph in graphs}) == 1
+    graph = graphs[0]
+    plain = read_graph(tmp_path / "t.csv", weight="amount", directed=True)
+    assert graph.fingerprint != plain.fingerprint
+    np.testing.assert_array_equal(graph.neighbours, plain.neighbours)
+    np.testing.assert_array_equal(graph.weights, plain.weights)
+    sources = np.repeat(np.arange(graph.n_nodes), np.diff(graph.timed.offsets))
+    found = sorted(
+        zip(graph.timed.times, graph.nodes[sources], graph.nodes[graph.timed.neighbours], strict=True)
+    )
+    ids = (TRANSACTIONS[name].to_pylist() for name in ("sender", "receiver"))
+    assert [each[1:] for each in found] == list(zip(*ids, strict=True))
+    assert np.diff([each[0] for each in found]).tolist() == [30 * 86400.0] * 3
+    assert pickle.loads(pickle.dumps(graph)).fingerprint == graph.fingerprint
+    with pytest.warns(UserWarning, match="times of edges are left out"):
+        write_graph(graph, tmp_path / "again.parquet")
+    assert read_graph(tmp_path / "again.parquet").fingerprint == plain.fingerprint
 
 
 def _aged(times, half_life):

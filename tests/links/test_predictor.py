@@ -237,6 +237,27 @@ def test_a_directed_graph_is_embedded_as_directed():
     assert rank_scores(*(model.predict_proba(part)[:, 1] for part in (hidden, others))).auc > 0.75
 
 
+def test_arcs_are_told_from_reversed_arcs(tmp_path):
+    rng = np.random.default_rng(0)
+    sources = np.repeat(np.arange(300), 10)
+    targets = 3 * rng.integers(100, size=sources.size) + (sources + 1) % 3  # a circle of three groups
+    arcs = np.unique(np.column_stack([sources, targets]), axis=0)
+    hidden = rng.random(len(arcs)) < 0.1
+    graph = Graph.from_edges(*arcs[~hidden].T, nodes=np.arange(300), directed=True)
+    walker = KernelNE(dim=16, window=1, learning_rate=0.1, forward=True, random_state=0, n_threads=1)
+    embedding = walker.fit(graph).to_embedding()
+    model = LinkPredictor(random_state=0).fit(graph, embedding)
+    test = arcs[hidden]
+    assert rank_scores(*(model.predict_proba(p)[:, 1] for p in (test, test[:, ::-1]))).auc > 0.95
+    nodes, _ = model.recommend(0, k=20)
+    assert (nodes % 3 == 1).mean() > 0.9
+    assert not set(nodes) & set(graph.neighbours[graph.offsets[0] : graph.offsets[1]].tolist())
+    assert model.base_rate_ == pytest.approx(graph.n_edges / (300 * 299))
+    model.save(tmp_path / "links.safetensors")
+    again = LinkPredictor.load(tmp_path / "links.safetensors", graph, embedding)
+    np.testing.assert_array_equal(again.predict_proba(test), model.predict_proba(test))
+
+
 def test_an_embedder_without_tables():
     class Mean(BaseEstimator):
         def fit(self, graph):

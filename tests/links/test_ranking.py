@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -32,18 +34,18 @@ def _embedding(graph, kernels=KINDS, coefficients=(0.7, 0.5, -0.1)):
     )
 
 
+def _odds(embedding, one, others):
+    D = ((one.astype(float) - others.astype(float)) ** 2).sum(axis=1)
+    pairs = zip(embedding.kernels, embedding.coefficients, strict=True)
+    k = sum(c * KERNELS[name](D, sigma)[0] for (name, sigma), c in pairs)
+    k = np.maximum(k, 1e-9)
+    return k / (1.001 * max(np.clip(embedding.coefficients, 0, None).sum(), 1) - k)
+
+
 def _scores(graph, embedding, row):
     """The scores of all nodes as new neighbours of one, in float64."""
-
-    def odds(one, others):
-        D = ((one - others) ** 2).sum(axis=1)
-        pairs = zip(embedding.kernels, embedding.coefficients, strict=True)
-        k = sum(c * KERNELS[name](D, sigma)[0] for (name, sigma), c in pairs)
-        k = np.maximum(k, 1e-9)
-        return k / (1.001 * max(np.clip(embedding.coefficients, 0, None).sum(), 1) - k)
-
-    center, context = (t.astype(float) for t in (embedding.center, embedding.context))
-    product = odds(center[row], context) * odds(context[row], center)
+    center, context = embedding.center, embedding.context
+    product = _odds(embedding, center[row], context) * _odds(embedding, context[row], center)
     return np.sqrt(product * np.maximum(graph.degrees, 1))
 
 
@@ -63,6 +65,41 @@ def test_the_best_are_those_of_the_formula(monkeypatch, block):
         np.testing.assert_array_equal(found.recommended[mine], np.argsort(-scores, kind="stable")[:7])
         np.testing.assert_allclose(found.scores[mine], np.sort(scores)[::-1][:7], rtol=2e-3)
         np.testing.assert_array_equal(found.ranks[mine], np.arange(1, 8))
+
+
+def circle_of_groups(n=240, groups=4, seed=0):
+    """Arcs of every node lead to nodes of the next group."""
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(np.arange(n), 8)
+    targets = groups * rng.integers(n // groups, size=sources.size) + (sources + 1) % groups
+    return Graph.from_edges(sources, targets, nodes=np.arange(n), directed=True)
+
+
+def test_arcs_are_recommended_in_their_direction():
+    graph = circle_of_groups()
+    model = MKernelNE(dim=16, random_state=0, n_threads=1, forward=True)
+    found = recommend_links(graph, model.fit(graph).to_embedding(), k=5)
+    ahead = (found.recommended - found.nodes) % 4
+    assert (ahead == 1).mean() > 0.95
+    known = set(zip(np.repeat(graph.nodes, graph.degrees).tolist(), graph.neighbours.tolist(), strict=True))
+    assert not known & set(zip(found.nodes.tolist(), found.recommended.tolist(), strict=True))
+
+
+def test_scores_of_arcs_are_those_of_the_formula():
+    rng = np.random.default_rng(1)
+    graph = Graph.from_edges(*rng.integers(0, 30, (2, 90)), nodes=np.arange(30), directed=True)
+    about = {"parameters": {"forward": True}}
+    embedding = replace(_embedding(graph), provenance=about)
+    found = recommend_links(graph, embedding, k=4)
+    n_in = np.maximum(np.bincount(graph.neighbours, minlength=30), 1)
+    for row in range(30):
+        scores = _odds(embedding, embedding.center[row], embedding.context) * np.sqrt(n_in)
+        scores[graph.neighbours[graph.offsets[row] : graph.offsets[row + 1]]] = -1
+        scores[row] = -1
+        best = np.argsort(-scores, kind="stable")[:4]
+        mine = found.nodes == row
+        np.testing.assert_array_equal(found.recommended[mine], best)
+        np.testing.assert_allclose(found.scores[mine], scores[best], rtol=2e-3)
 
 
 def test_fewer_remain_than_are_asked_for():

@@ -65,13 +65,13 @@ def test_gradients_vanish_for_rows_no_pair_touches():
     assert gradients.context[:4].all()
 
 
-def _paper_pairs(walk, window):
-    """Every (center, context, distance) of a walk, as the paper's loop visits them."""
+def _paper_pairs(walk, window, forward=False):
+    """Every (center, context, distance) of a walk, as the paper's loop visits them, or those ahead."""
     return [
         (walk[i], walk[j], abs(i - j))
         for i in range(len(walk))
         for j in range(len(walk))
-        if i != j and -window <= j - i <= window
+        if i != j and (1 if forward else -window) <= j - i <= window
     ]
 
 
@@ -81,13 +81,15 @@ def _paper_pairs(walk, window):
     window=st.integers(1, 10),
     n_negative=st.integers(1, 7),
     decay=st.sampled_from([1.0, 0.5, 0.3]),
+    forward=st.booleans(),
 )
 @settings(deadline=None, max_examples=200)
-def test_pairs_and_their_weights_match_brute_force(walk, noise, window, n_negative, decay):
-    pairs = walk_pairs(walk, noise, window=window, n_negative=n_negative, window_decay=decay)
+def test_pairs_and_their_weights_match_brute_force(walk, noise, window, n_negative, decay, forward):
+    settings = {"window": window, "n_negative": n_negative, "window_decay": decay, "forward": forward}
+    pairs = walk_pairs(walk, noise, **settings)
     positive, negative = {}, {}
     center_decay, context_decay = np.zeros(6), np.zeros(6)
-    visited = _paper_pairs(walk, window)
+    visited = _paper_pairs(walk, window, forward)
     for v, u, gap in visited:
         weight = decay ** (gap - 1)
         positive[v, u] = positive.get((v, u), 0.0) + weight

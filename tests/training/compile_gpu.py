@@ -54,6 +54,7 @@ def main() -> None:
         ("one kernel", {}, 1000),
         ("mixture", {"kernels": three, "learn_coefficients": True}, 1000),
         ("soft window", {"window_decay": 0.5}, 1000),
+        ("forward", {"forward": True}, 1000),
         ("long walks, huge tables", {"walk_length": 40, "shared_negatives": 40}, 2**25),
     ):
         settings = config(**({"dim": 128, "shared_negatives": 14} | changes))

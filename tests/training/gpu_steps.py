@@ -124,6 +124,7 @@ def assert_trains_as_the_oracle(
             window=settings.window,
             n_negative=settings.n_negative,
             window_decay=settings.window_decay,
+            forward=settings.forward,
         )
         gradients, moments = judge(pairs, *before.astype(float), coefficients, settings.kernels, settings.l2)
         rate = settings.learning_rate_at(first + w, trainer.n_walks)

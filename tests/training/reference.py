@@ -52,6 +52,7 @@ class Problem:
     seed: int = 1
     bias: tuple[float, float] = (1.0, 1.0)
     window_decay: float = 1.0
+    forward: bool = False
 
     def __post_init__(self) -> None:
         self.plan = WalkPlan(np.uint64(self.seed), self.length, 1.0 / self.bias[0], 1.0 / self.bias[1])
@@ -78,6 +79,7 @@ class Problem:
             "length",
             "window",
             "window_decay",
+            "forward",
             "n_shared",
             "n_negative",
             "l2",
@@ -103,6 +105,7 @@ class Problem:
             window=self.window,
             n_negative=self.n_negative,
             window_decay=self.window_decay,
+            forward=self.forward,
         )
 
     def rate(self, walk: int) -> float:
@@ -130,6 +133,7 @@ class Problem:
         step = Step(
             self.window,
             self.window_decay,
+            self.forward,
             self.n_negative,
             self.n_shared,
             np.float32(self.l2),

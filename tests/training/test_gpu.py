@@ -308,6 +308,8 @@ def test_a_walk_is_one_step_of_the_oracle(random_graph, kernel, dim):
         {"kernels": MIXTURE[1:2], "learn_coefficients": True, "n_negative": 1},
         {"window": 3, "l2": 0.3},
         {"window": 4, "window_decay": 0.5, "l2": 0.3, "kernels": MIXTURE, "learn_coefficients": True},
+        {"window": 4, "forward": True, "l2": 0.3},
+        {"window": 4, "forward": True, "window_decay": 0.5, "l2": 0.3},
         {"window": 2**31 - 1, "l2": 0.3},
         {"window": 1, "shared_negatives": 1},
         {"walk_length": 2, "l2": 0.0},

@@ -214,7 +214,7 @@ def test_memory_is_known_ahead(weighted, q):
 
 def test_what_does_not_fit_is_refused_before_anything_is_moved():
     held = torch.cuda.memory_allocated()
-    huge = SimpleNamespace(n_nodes=2**30, neighbours=SimpleNamespace(size=2**33), weights=None)
+    huge = SimpleNamespace(n_nodes=2**30, neighbours=SimpleNamespace(size=2**33), weights=None, timed=None)
     with pytest.raises(InputError, match="GiB are free: lower dim, or use backend='cpu'"):
         gpu.check(huge, config(dim=128), 2, 128)
     assert torch.cuda.memory_allocated() == held

@@ -42,6 +42,7 @@ def problems(draw, random_graph):
         length=draw(st.integers(1, 13)),
         window=draw(st.integers(1, 15)),
         window_decay=draw(st.sampled_from([1.0, 0.9, 0.5, 0.1])),
+        forward=draw(st.booleans()),
         n_shared=draw(st.integers(1, 20)),
         n_negative=draw(st.integers(1, 6)),
         l2=draw(st.sampled_from([0.0, 0.01, 0.3])),

@@ -86,13 +86,13 @@ READING: Options = {
         str | None,
         "--time",
         "--time-column",
-        help="Column of times, numbers or dates; needs --half-life.",
+        help="Column of times, numbers or dates: walks follow edges in this order, or see --half-life.",
     ),
     "half_life": _reading(
         str | None,
         "--half-life",
-        help="Age at which an edge weighs half: with a unit, such as 12h, 30d, 1y, for dates and Unix times, "
-        "else in the unit of --time.",
+        help="With times: the age at which an edge weighs half, instead of an order of walks; with a unit, "
+        "such as 12h, 30d, 1y, for dates and Unix times, else in the unit of the times.",
     ),
     "bipartite": _reading(
         bool | None,
@@ -118,7 +118,9 @@ UNDIRECTED = READING | {
 #: Options of commands whose --time is a limit.
 LIMITED = READING | {
     "time": _reading(
-        str | None, "--time-column", help="Column of times, numbers or dates; needs --half-life."
+        str | None,
+        "--time-column",
+        help="Column of times, numbers or dates: walks follow edges in this order, or see --half-life.",
     )
 }
 _labels = partial(_option, "Reading the labels")
@@ -224,6 +226,12 @@ MODEL: Options = {
         "--window-decay",
         help="Weight of a pair relative to that of a pair one step closer; 1 weights all equally.",
         default="chosen with auto, else 1.0",
+    ),
+    "forward": _walks(
+        bool | None,
+        "--forward",
+        help="Only nodes that come later in a walk are contexts: vectors of a directed graph then tell "
+        "where links lead.",
     ),
     "p": _walks(
         float | None,

@@ -10,7 +10,7 @@ import typer
 from kernelne.cli.inputs import check_files, check_same_nodes, given_graph, given_ids, given_node, told
 from kernelne.cli.options import (
     MODEL,
-    UNDIRECTED,
+    READING,
     EmbeddingArgument,
     GraphArgument,
     JsonOption,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kernelne.links.ranking import Recommendations
 
 
-@takes(UNDIRECTED, {name: MODEL[name] for name in ("n_threads", "deterministic")})
+@takes(READING, {name: MODEL[name] for name in ("n_threads", "deterministic")})
 def recommend(
     graph: GraphArgument,
     embedding: EmbeddingArgument,

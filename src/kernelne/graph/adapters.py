@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.errors import InputError, warn
+from kernelne.errors import InputError, MissingDependencyError, warn
 from kernelne.graph.csr import half
 from kernelne.graph.ids import code_dtype
 from kernelne.graph.tables import is_number, is_table
@@ -160,3 +160,21 @@ def _check_different(ids: Any, what: str) -> None:
         raise InputError(f"{what}: node ids must be hashable ({error})") from None
     if len(counts) < len(ids):
         raise InputError(f"{what}: {counts.most_common(1)[0][0]!r} appears more than once; make them unique")
+
+
+def make_networkx(graph: Any) -> Any:
+    """Return a Graph as a networkx Graph or DiGraph."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingDependencyError("networkx", "graphs") from None
+    g = networkx.DiGraph() if graph.directed else networkx.Graph()
+    g.add_nodes_from(graph.nodes.tolist())
+    sources = np.repeat(np.arange(graph.n_nodes), graph.degrees)
+    once = np.full(len(sources), True) if graph.directed else sources <= graph.neighbours
+    ends = [graph.nodes[rows[once]].tolist() for rows in (sources, graph.neighbours)]
+    if graph.weights is None:
+        g.add_edges_from(zip(*ends, strict=True))
+    else:
+        g.add_weighted_edges_from(zip(*ends, graph.weights[once].tolist(), strict=True))
+    return g

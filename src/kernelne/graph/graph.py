@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelne._html import html_facts
 from kernelne.errors import InputError, MissingDependencyError
 from kernelne.graph import shape
-from kernelne.graph.adapters import Rows, read_networkx, reader_of
+from kernelne.graph.adapters import Rows, make_networkx, read_networkx, reader_of
 from kernelne.graph.build import (
     GOOD_WEIGHTS,
     assemble,
@@ -36,6 +36,7 @@ from kernelne.graph.ids import (
     rows_of,
 )
 from kernelne.graph.tables import is_table, read_edges, table_columns
+from kernelne.graph.times import TimedArcs, timed_arcs
 
 _ACCEPTED = (
     "a Graph, a SciPy sparse matrix, a graph of networkx, igraph, rustworkx or torch_geometric, a table of "
@@ -58,6 +59,7 @@ class Graph:
     directed: whether an entry in row i is an arc that leaves i.
     nodes: (n_nodes,) unique node ids: int64, or objects (str; any hashable if built from networkx).
     n_merged: number of repeated edges that were merged into others; 0 if built from a matrix.
+    timed: all arcs in the order of time, if they have times: walks then follow that order; else None.
     """
 
     offsets: NDArray[np.int64]
@@ -66,15 +68,16 @@ class Graph:
     directed: bool
     nodes: NDArray[Any]
     n_merged: int = 0
+    timed: TimedArcs | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.offsets, self.neighbours, self.weights, self.nodes):
+        for array in (self.offsets, self.neighbours, self.weights, self.nodes, *(self.timed or ())):
             if array is not None:
                 array.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle does not keep the read-only flag of arrays; the constructor sets it again.
-        return Graph, (self.offsets, self.neighbours, self.weights, self.directed, self.nodes, self.n_merged)
+        return Graph, tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
     def __deepcopy__(self, memo: Any) -> Graph:
         return self  # nothing of it changes
@@ -125,8 +128,9 @@ class Graph:
         digest.update(f"{self.directed} {self.weights is not None} {self.n_nodes} {kind}|".encode())
         digest.update(self.offsets.data)
         digest.update(self.neighbours.data)
-        if self.weights is not None:
-            digest.update(self.weights.data)
+        for array in (self.weights, *(self.timed or ())):
+            if array is not None:
+                digest.update(array.data)
         if ids is None:
             digest.update("\0".join(map(repr, self.nodes)).encode("utf-8", "surrogatepass"))
         else:
@@ -191,9 +195,7 @@ class Graph:
             )
             del mirrored
             if directed is False and not symmetric:
-                raise InputError(
-                    "the matrix is not symmetric: pass directed=True, or add its transpose to it"
-                )
+                raise InputError("the matrix is not symmetric: pass directed=True, or add its transpose")
             directed = not symmetric
         ids = _read_nodes(nodes, n)
         offsets = csr.indptr.astype(np.int64)
@@ -236,17 +238,18 @@ class Graph:
         and target, src and dst, user and item, from_account and to_account …; case is ignored), else the only
         two columns, or the first two of three if the third holds numbers. `weight` is the name of the weight
         column, by default weight, else the only other column; False means no weights. A table that does not
-        tell its columns is refused. `time` is a column of dates or numbers: an edge weighs half for every
-        `half_life` before the newest, such as "30d" (s, min, h, d, w, y) for dates and Unix times, else a
-        number in the unit of the column. `bipartite` is as in `read_graph`. Otherwise as in `from_edges`.
+        tell its columns is refused. `time` is a column of dates or numbers: walks follow edges in its order,
+        or, with `half_life`, an edge weighs half for every half-life before the newest, such as "30d" (s,
+        min, h, d, w, y) for dates and Unix times, else a number in the unit of the column. `bipartite` is as
+        in `read_graph`. Otherwise as in `from_edges`.
 
         >>> Graph.from_table({"weight": [0.5, 2.0], "from": ["a", "b"], "to": ["b", "c"]}, directed=True)
         <Graph: 3 nodes, 2 edges, directed, weighted>
         """
         named = table_columns(table)
-        columns, weights = read_edges(named, source, target, weight, time, half_life, bipartite)
+        columns, *values = read_edges(named, source, target, weight, time, half_life, bipartite)
         columns = {"nodes": read_ids([] if nodes is None else nodes, "nodes")} | columns
-        return graph_from_columns(columns, weights, directed, drop_self_loops)
+        return graph_from_columns(columns, values[0], directed, drop_self_loops, values[1])
 
     def to_arrow(self) -> Any:
         """Return the edges as a pyarrow Table with the columns source, target and, if weighted, weight.
@@ -267,20 +270,7 @@ class Graph:
 
     def to_networkx(self) -> Any:
         """Return the graph as a networkx Graph or DiGraph, weights in the attribute `weight`."""
-        try:
-            import networkx
-        except ImportError:
-            raise MissingDependencyError("networkx", "graphs") from None
-        g = networkx.DiGraph() if self.directed else networkx.Graph()
-        g.add_nodes_from(self.nodes.tolist())
-        sources = np.repeat(np.arange(self.n_nodes), self.degrees)
-        once = np.full(len(sources), True) if self.directed else sources <= self.neighbours
-        ends = [self.nodes[rows[once]].tolist() for rows in (sources, self.neighbours)]
-        if self.weights is None:
-            g.add_edges_from(zip(*ends, strict=True))
-        else:
-            g.add_weighted_edges_from(zip(*ends, self.weights[once].tolist(), strict=True))
-        return g
+        return make_networkx(self)
 
     def to_scipy(self) -> Any:
         """Return the adjacency matrix, a (n_nodes, n_nodes) float32 csr_array sharing memory if possible."""
@@ -352,7 +342,9 @@ def _refuse_matrix(rows: Any) -> None:
         )
 
 
-def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, drop_self_loops: bool) -> Graph:
+def graph_from_columns(
+    columns: dict[str, Any], weights: Any, directed: bool, drop_self_loops: bool, times: Any = None
+) -> Graph:
     """Build a graph from the columns `nodes`, `sources` and `targets`, in this order, as from `read_ids`.
 
     `columns` is emptied, so that the columns are freed before the adjacency is built, unless referenced
@@ -369,7 +361,9 @@ def graph_from_columns(columns: dict[str, Any], weights: Any, directed: bool, dr
     values = list(columns.values())
     columns.clear()
     nodes, codes = encode_columns(values)
-    return _from_codes(nodes, codes, checked, directed, drop_self_loops)
+    kind = directed, drop_self_loops
+    timed = None if times is None else timed_arcs(codes, times, checked, len(nodes), *kind)
+    return _from_codes(nodes, codes, checked, *kind, timed)
 
 
 def _read_nodes(nodes: Any, n: int) -> NDArray[Any]:
@@ -393,8 +387,13 @@ def _from_rows(rows: Rows) -> Graph:
 
 
 def _from_codes(
-    nodes: NDArray[Any], codes: list[NDArray[Any]], weights: Any, directed: bool, drop_self_loops: bool
+    nodes: NDArray[Any],
+    codes: list[NDArray[Any]],
+    weights: Any,
+    directed: bool,
+    drop_self_loops: bool,
+    timed: TimedArcs | None = None,
 ) -> Graph:
     """Build a graph from edges between rows of `nodes`; `codes` is [sources, targets] and is emptied."""
     offsets, neighbours, merged, n_merged = assemble(nodes, codes, weights, directed, drop_self_loops)
-    return Graph(offsets, neighbours, merged, directed, nodes, n_merged)
+    return Graph(offsets, neighbours, merged, directed, nodes, n_merged, timed)

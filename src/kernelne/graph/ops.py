@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from kernelne._jit import cached
+from kernelne.errors import InputError
+from kernelne.graph.edges import edge_table, writable_ids
 from kernelne.graph.graph import Graph, as_graph
+from kernelne.graph.times import without_pairs
 
 
 def as_undirected(graph: Any) -> Graph:
@@ -47,13 +51,41 @@ def edges_of(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.float32] | Non
 def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
     """Return the graph without `edges` (k, 2), rows u < v, removed in both directions; nodes are kept."""
     n = graph.n_nodes
+    gone = np.sort(edges @ (n, 1))
+
+    def left_out(rows: NDArray[Any], neighbours: NDArray[Any]) -> NDArray[np.bool_]:
+        return contains(gone, np.minimum(rows, neighbours) * n + np.maximum(rows, neighbours))
+
     rows = np.repeat(np.arange(n), graph.degrees)
-    keys = np.minimum(rows, graph.neighbours) * n + np.maximum(rows, graph.neighbours)
-    keep = ~contains(np.sort(edges @ (n, 1)), keys)
+    keep = ~left_out(rows, graph.neighbours)
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(rows[keep], minlength=n), out=offsets[1:])
     weights = None if graph.weights is None else graph.weights[keep]
-    return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes)
+    timed = None if graph.timed is None else without_pairs(graph.timed, left_out)
+    return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes, timed=timed)
+
+
+def add_edges(graph: Graph, more: Graph) -> Graph:
+    """Return the graph with the nodes and edges of another one, which is directed if it is.
+
+    New nodes come after the others. Integers are taken as texts if the ids of the graph are texts. Weights
+    are added; edges without a weight weigh 1 in a graph that has weights, else weights are left out.
+    """
+    tables, ids = [edge_table(each) for each in (graph, more)], [writable_ids(g) for g in (graph, more)]
+    kind = ids[0].type
+    if kind != ids[1].type and pa.types.is_integer(kind):
+        raise InputError("ids of the graph are integers, those of the new edges strings: make them alike")
+    nodes = pa.concat_arrays([ids[0], ids[1].cast(kind)]).unique()
+    ends = [
+        pa.chunked_array([chunk for table in tables for chunk in table[name].cast(kind).chunks], kind)
+        for name in ("source", "target")
+    ]
+    weights = None
+    if graph.weights is not None:
+        weighted = [table.num_columns == 3 for table in tables]
+        parts = zip(tables, weighted, strict=True)
+        weights = np.concatenate([t["weight"].to_numpy() if own else np.ones(len(t)) for t, own in parts])
+    return Graph.from_edges(ends[0], ends[1], weights, nodes, graph.directed)
 
 
 def loopless_degrees(graph: Graph) -> NDArray[np.int64]:

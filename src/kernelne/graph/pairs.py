@@ -36,6 +36,23 @@ def draw_non_edges(
     return pair_anew(edges, np.sort(known @ (graph.n_nodes, 1)), graph.n_nodes, rng)
 
 
+def directed_pairs(
+    graph: Graph, edges: NDArray[np.int64], absent: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the arcs of a directed graph along `edges`, and as many pairs that are none.
+
+    The latter are half `absent` pairs, in either direction, and half reversed arcs, as far as there are any.
+    """
+    n = graph.n_nodes
+    both: NDArray[np.int64] = np.concatenate([edges, edges[:, ::-1]])
+    keys = np.sort(np.repeat(np.arange(n), graph.degrees) * n + graph.neighbours)
+    there = contains(keys, both @ (n, 1))
+    reversed_arcs = rng.permutation(both[~there])[: len(edges) // 2]
+    turned = np.where((rng.random(len(absent)) < 0.5)[:, None], absent, absent[:, ::-1])
+    arcs = both[there]
+    return arcs, np.concatenate([reversed_arcs, turned[: len(arcs) - len(reversed_arcs)]])
+
+
 @cached()
 def spare_edges(edges, order, n):  # type: ignore[no-untyped-def]
     """Whether each edge in `order` can be removed after all removable edges before it, keeping components.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernelne.errors import InputError, ParameterError, warn
 from kernelne.graph.ids import read_ids
-from kernelne.graph.times import aged
+from kernelne.graph.times import timed
 
 _INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives the column of an unnamed index
 #: Common names of the two id columns, without blanks and underscores, nor a final id or name.
@@ -203,7 +203,7 @@ def _weight_of(names: Columns, source: Any, target: Any, time: Any) -> Any:
     ):
         return rest[0]
     if any(_holds_numbers(names.get(name)) for name in rest):
-        told = "the graph is unweighted" if time is None else "edges weigh by their age alone"
+        told = "the graph is unweighted" if time is None else "edges have no weights of their own"
         warn(
             f"no column is named weight, so {told}; not used: "
             f"{', '.join(map(repr, rest[:20]))}; weight=NAME (--weight NAME) takes one of them, weight=False "
@@ -315,16 +315,17 @@ def _holds_times(values: Any) -> bool:
 
 def read_edges(
     names: Columns, source: Any, target: Any, weight: Any, time: Any, half_life: Any, bipartite: bool | None
-) -> tuple[dict[str, Any], NDArray[np.float64] | None]:
-    """Return the columns of sources and targets as `read_ids` does, and weights, aged by their times."""
+) -> tuple[dict[str, Any], NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Return the columns of sources and targets as `read_ids` does, weights, and times: see `timed`."""
     check_time(time, half_life)
     chosen = choose_columns(names, source, target, weight, time)
     sources, targets = (read_ids(names.get(name), f"the column {name!r}") for name in chosen[:2])
     sources, targets = apart(sources, targets, chosen[:2], bipartite)
     weights = None if chosen.weight is None else weight_column(names.get(chosen.weight), chosen.weight)
+    times = None
     if chosen.time is not None:
-        weights = aged(weights, names.get(chosen.time), chosen.time, half_life)
-    return {"sources": sources, "targets": targets}, weights
+        weights, times = timed(weights, names.get(chosen.time), chosen.time, half_life)
+    return {"sources": sources, "targets": targets}, weights, times
 
 
 def apart(sources: Any, targets: Any, names: Sequence[Any], bipartite: bool | None) -> tuple[Any, Any]:
@@ -362,8 +363,6 @@ def _prefixed(ids: Any, name: Any) -> Any:
 
 
 def check_time(time: Any, half_life: Any) -> None:
-    """Raise an error unless both are given, or neither."""
-    if time is not None and half_life is None:
-        raise ParameterError("time", time, "needs half_life (--half-life), after which an edge counts half")
+    """Raise an error if there is a half-life, but no column of times."""
     if half_life is not None and time is None:
         raise ParameterError("half_life", half_life, "needs the column of times, time (--time)")

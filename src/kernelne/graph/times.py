@@ -1,8 +1,9 @@
-"""When edges happened: numbers or dates, and weights that fall with age."""
+"""When edges happened: numbers or dates, weights that fall with age, and arcs in the order of time."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,85 @@ _OLDEST = 60  # half-lives: an older edge weighs no less, since a weight of zero
 _FADED = 20  # half-lives after which an edge hardly counts
 _SECONDS = (1e8, 1e10)  # Unix times of 1973 to 2286, in seconds
 _MILLISECONDS = (2.2e11, 1e13)  # of 1976 to 2286, and not 202401311200 nor 20240131120000
+
+
+class TimedArcs(NamedTuple):
+    """The arcs of a graph in the order of their times, repeated ones included.
+
+    Arcs of row i are those from offsets[i] to offsets[i + 1] - 1, the oldest first; an undirected edge is in
+    the rows of both its nodes. totals: sums of the weights of a row up to each arc; empty without weights.
+    """
+
+    offsets: NDArray[np.int64]  # (n + 1,)
+    neighbours: NDArray[Any]  # (m,) rows
+    times: NDArray[np.float64]  # (m,)
+    totals: NDArray[np.float64]  # (m,)
+
+
+def timed_arcs(
+    codes: Sequence[NDArray[Any]],
+    times: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    n: int,
+    directed: bool,
+    drop_self_loops: bool,
+) -> TimedArcs:
+    """Sort edges between rows, `codes` = [sources, targets], by source and time."""
+    kept = np.ones(len(times), bool) if weights is None else weights > 0
+    if drop_self_loops:
+        kept &= codes[0] != codes[1]
+    sources, targets, when = codes[0][kept], codes[1][kept], times[kept]
+    values = None if weights is None else weights[kept]
+    if not directed:
+        other = sources != targets  # a self-loop is one arc
+        sources, targets = (
+            np.concatenate([sources, targets[other]]),
+            np.concatenate([targets, sources[other]]),
+        )
+        when = np.concatenate([when, when[other]])
+        values = None if values is None else np.concatenate([values, values[other]])
+    order = np.lexsort((when, sources))
+    values = None if values is None else values[order]
+    return _rows_of_arcs(sources[order], targets[order], when[order], values, n)
+
+
+def _rows_of_arcs(
+    sources: NDArray[Any],
+    targets: NDArray[Any],
+    times: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    n: int,
+) -> TimedArcs:
+    """Return arcs that are sorted by source and time."""
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(sources, minlength=n), out=offsets[1:])
+    totals = np.empty(0)
+    if weights is not None:
+        sums = np.concatenate([[0.0], np.cumsum(weights)])
+        totals = sums[1:] - np.repeat(sums[offsets[:-1]], np.diff(offsets))
+    return TimedArcs(offsets, targets, times, totals)
+
+
+def without_pairs(arcs: TimedArcs, left_out: Callable[[NDArray[Any], NDArray[Any]], Any]) -> TimedArcs:
+    """Return the arcs for whose sources and targets `left_out` is false."""
+    n = len(arcs.offsets) - 1
+    sources = np.repeat(np.arange(n), np.diff(arcs.offsets))
+    keep = ~left_out(sources, arcs.neighbours)
+    weights = None
+    if arcs.totals.size:
+        first = np.zeros(len(sources), bool)
+        first[arcs.offsets[:-1][np.diff(arcs.offsets) > 0]] = True
+        weights = np.where(first, arcs.totals, np.diff(arcs.totals, prepend=0.0))[keep]
+    return _rows_of_arcs(sources[keep], arcs.neighbours[keep], arcs.times[keep], weights, n)
+
+
+def timed(
+    weights: NDArray[np.float64] | None, values: Any, name: Any, half_life: Any
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Return weights and times: with a half-life, weights that fall with age, and no times."""
+    if half_life is None:
+        return weights, _time_values(values, name)[0]
+    return aged(weights, values, name, half_life), None
 
 
 def _time_values(values: Any, name: Any) -> tuple[NDArray[np.float64], bool]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelne._jit import cached
 from kernelne.embedding import Embedding
 from kernelne.graph import Graph
-from kernelne.graph.ops import common_neighbours, loopless_degrees
+from kernelne.graph.ops import as_undirected, common_neighbours, loopless_degrees
 from kernelne.model.kernels import KERNELS
 
 _BLOCK = 2**14  # pairs per block: 8 MB per table at 128 dimensions
@@ -39,19 +39,19 @@ class Standard(NamedTuple):
 class LinkFeatures:
     """Computes the features of node pairs.
 
-    graph: an undirected graph. embedding: an embedding of its nodes, in the same order. reference: (k, 2)
-    random pairs, used to standardise the features, or the Standard of other ones. by_degree: whether degrees
-    are part of the prior.
+    graph: the graph; if it is directed, pairs (u, v) and (v, u) have different features. embedding: an
+    embedding of its nodes, in the same order. reference: (k, 2) random pairs, used to standardise the
+    features, or the Standard of other ones. by_degree: whether degrees are part of the prior.
     """
 
     def __init__(
         self,
-        graph: Graph,
+        given: Graph,
         embedding: Embedding,
         reference: NDArray[np.int64] | Standard,
         by_degree: bool,
     ) -> None:
-        self.graph = graph
+        self.graph = graph = as_undirected(given)
         self.by_degree = by_degree
         self.center = embedding.vectors if embedding.center is None else embedding.center
         self.context = embedding.context
@@ -63,6 +63,11 @@ class LinkFeatures:
         self.n_neighbours = loopless_degrees(graph)
         degrees = np.log1p(self.n_neighbours.astype(np.float64))
         self.degrees = degrees - degrees.mean()
+        self.out_degrees = self.in_degrees = self.degrees
+        self.directed = given.directed
+        if given.directed:
+            arcs = given.degrees, np.bincount(given.neighbours, minlength=given.n_nodes)
+            self.out_degrees, self.in_degrees = (np.log1p(each) - np.log1p(each).mean() for each in arcs)
         self.norms = np.einsum("ij,ij->i", self.center, self.center, dtype=np.float64) / self.spread
         self.standard = reference if isinstance(reference, Standard) else self._standard(reference)
 
@@ -79,7 +84,7 @@ class LinkFeatures:
             relative, counts, closeness = self._numbers(block)
             prior = closeness / self.standard.unit
             if self.by_degree:
-                prior = prior + self.degrees[block[:, 0]] + self.degrees[block[:, 1]]
+                prior = prior + self.out_degrees[block[:, 0]] + self.in_degrees[block[:, 1]]
             table = np.column_stack([(relative - self.standard.middle) / self.standard.scale, counts, prior])
             # (u, v) and (v, u) are summed in a different order: rounded, they fall into the same leaf.
             yield table.round(9)
@@ -110,7 +115,9 @@ class LinkFeatures:
             np.maximum(self.norms[u], self.norms[v]),
         ]
         if self.mixture is not None:
-            relative.append(self._affinity(u, v))
+            relative += [sum(self._affinities(u, v))]
+        if self.directed:
+            relative += self._directions(u, v)
         counts = [np.log1p(common), np.log1p(adamic_adar), common / np.maximum(either, 1.0), np.log1p(paths)]
         return (
             np.column_stack(relative).astype(np.float64),
@@ -134,13 +141,22 @@ class LinkFeatures:
         assert self.context is not None
         return _squares(self.center[u], self.context[v]), _squares(self.context[u], self.center[v])
 
-    def _affinity(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the affinity of pairs in the trained model: the mixture of kernels, in both directions."""
-        total = np.zeros(len(u))
+    def _affinities(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> Iterator[NDArray[np.float64]]:
+        """Yield the affinity of pairs in the trained model, the mixture of kernels: from u to v, and back."""
         for distance in self._across(u, v):
-            for (name, sigma), coefficient in self.mixture or ():
-                total += coefficient * KERNELS[name](distance.astype(np.float64), sigma)[0]
-        return total
+            yield np.sum(
+                [c * KERNELS[name](distance, sigma)[0] for (name, sigma), c in self.mixture or ()], axis=0
+            )
+
+    def _directions(self, u: NDArray[np.int64], v: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """Return what tells an arc from u to v and one from v to u apart."""
+        told = [each[ends] for each in (self.out_degrees, self.in_degrees) for ends in (u, v)]
+        if self.context is not None:
+            told += [np.log(_NEAR + distance / self.spread) for distance in self._across(u, v)]
+        if self.mixture is not None:
+            there, back = self._affinities(u, v)
+            told += [there, there - back]
+        return told
 
 
 def _squares(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:

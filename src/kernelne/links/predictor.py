@@ -21,7 +21,7 @@ from kernelne.estimators import MKernelNE, estimator_of
 from kernelne.evaluation.logistic import fit_towards
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
-from kernelne.graph.pairs import draw_non_edges, hide_edges
+from kernelne.graph.pairs import directed_pairs, draw_non_edges, hide_edges
 from kernelne.io.files import PathLike
 from kernelne.links import predictor_file
 from kernelne.links.features import LinkFeatures
@@ -70,7 +70,10 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     ----------
     n_held_out_: number of held-out edges in the training data; 0 if only the prior is used.
     base_rate_: share of the pairs of nodes that are edges, which `recommend` assumes of new ones.
-    graph_, embedding_: the graph and the embedding, given to `fit` or made by it. Directions are ignored.
+    graph_, embedding_: the graph and the embedding, given to `fit` or made by it.
+
+    In a directed graph arcs are predicted: a pair is (source, target), and held-out arcs are told apart from
+    non-edges and from reversed arcs alike. Embed it with forward=True, as `fit` does without an embedding.
 
     Examples
     --------
@@ -106,7 +109,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         if given.n_edges == 0:
             raise InputError("the graph has no edges: there is nothing to learn links from")
         if embedding is None:
-            embedding = self._embed(MKernelNE() if self.embedder is None else self.embedder, given, seed)
+            own = MKernelNE(forward=True) if given.directed else MKernelNE()
+            embedding = self._embed(own if self.embedder is None else self.embedder, given, seed)
         embedding = checked_embedding(embedding, given)
         rng = np.random.default_rng(seed)
         embedder = self._embedder(embedding)
@@ -157,8 +161,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         others = np.full(self.graph_.n_nodes, candidates is None)
         if candidates is not None:
             others[self.graph_.index_of(candidates)] = True
-        plain = self._features.graph
-        others[plain.neighbours[plain.offsets[row] : plain.offsets[row + 1]]] = False
+        begin, end = self.graph_.offsets[row : row + 2]
+        others[self.graph_.neighbours[begin:end]] = False
         others[row] = False
         targets = np.flatnonzero(others)
         pairs = np.column_stack([np.full(targets.size, row), targets])
@@ -204,7 +208,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             made._check()
             names = [name for name in told["tables"] if name in _TABLES]
             by_degree = made.non_edges == "uniform"
-            made._features = LinkFeatures(as_undirected(given), _only(embedding, names), standard, by_degree)
+            made._features = LinkFeatures(given, _only(embedding, names), standard, by_degree)
             made._weights, made._trees, made._tables = weights, trees, names
             made._remember(given, embedding, int(told["n_held_out"]))
             made._chances(np.zeros((1, 2), np.int64), 0.5)
@@ -220,8 +224,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
 
     def _remember(self, graph: Graph, embedding: Embedding, n_held_out: int) -> None:
         self.graph_, self.embedding_, self.n_held_out_ = graph, embedding, n_held_out
-        n, n_edges = graph.n_nodes, self._features.graph.n_edges
-        self.base_rate_ = min(max(n_edges / max(n * (n - 1) / 2, 1), 1e-12), 0.5)
+        n_pairs = graph.n_nodes * (graph.n_nodes - 1) / (1 if graph.directed else 2)
+        self.base_rate_ = min(max(graph.n_edges / max(n_pairs, 1), 1e-12), 0.5)
         self.classes_ = np.array([0, 1])
 
     def _embedder(self, embedding: Embedding) -> Any:
@@ -259,7 +263,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
 
     def _features_of(self, graph: Graph, embedding: Embedding, rng: np.random.Generator) -> LinkFeatures:
         reference = rng.integers(graph.n_nodes, size=(_REFERENCE, 2))
-        return LinkFeatures(as_undirected(graph), embedding, reference, by_degree=self.non_edges == "uniform")
+        return LinkFeatures(graph, embedding, reference, by_degree=self.non_edges == "uniform")
 
     def _hold_out(
         self, graph: Graph, embedder: Any, rng: np.random.Generator, seed: int
@@ -280,6 +284,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
                 warnings.filterwarnings("ignore", message=".*have no edges")  # the whole graph has warned
                 embedding = self._embed(embedder, rest, seed + len(made) + 1)
             embedder = _settled(embedder, embedding)
+            if graph.directed:
+                hidden, absent = directed_pairs(graph, hidden, absent, rng)
             made.append((embedding, rest, hidden, absent))
         return made
 

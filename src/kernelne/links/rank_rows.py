@@ -17,21 +17,22 @@ evaluate_kernel = evaluator(__name__)
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def rank_rows(
     low: Any, high: Any, k: Any, rows: Any, dots: Any, other_dots: Any, lengths: Any, other_lengths: Any,
-    squares: Any, other_squares: Any, kinds: Any, sigmas: Any, coefficients: Any, most: Any, degrees: Any,
-    offsets: Any, neighbours: Any, place: Any, begin: Any, end: Any, sought: Any, work: Any, more_work: Any,
-    targets: Any, scores: Any, counts: Any, first_hits: Any,
+    squares: Any, other_squares: Any, ways: Any, kinds: Any, sigmas: Any, coefficients: Any, most: Any,
+    degrees: Any, offsets: Any, neighbours: Any, place: Any, begin: Any, end: Any, sought: Any, work: Any,
+    more_work: Any, targets: Any, scores: Any, counts: Any, first_hits: Any,
 ) -> None:  # fmt: skip
     """Fill in the best candidates of rows low … high − 1 of a block.
 
     The score of a candidate is the square of the one above, which needs no root. `dots` are products of the
-    centers of rows with contexts of candidates, `other_dots` of contexts with centers.
+    centers of rows with contexts of candidates, `other_dots` of contexts with centers; with ways = 1 only the
+    former count.
     """
     m = degrees.size
     total, values, D, slopes = work[0], work[1], more_work[0], more_work[1]
     for i in range(low, high):
         for t in range(m):
             total[t] = degrees[t]
-        for way in range(2):
+        for way in range(ways):
             for t in range(m):
                 if way == 0:
                     D[t] = max(lengths[i] + squares[t] - np.float32(2.0) * dots[i, t], np.float32(0.0))
@@ -47,7 +48,8 @@ def rank_rows(
                     kernel[t] += coefficients[q] * values[t]
             for t in range(m):
                 k_value = max(kernel[t], _LEAST)
-                total[t] *= k_value / (most - k_value)
+                odds = k_value / (most - k_value)
+                total[t] *= odds if ways == 2 else odds * odds
         row = rows[i]
         if place[row] >= 0:
             total[place[row]] = np.float32(-1.0)

@@ -3,7 +3,8 @@
 Training makes the kernel k of a pair tend to r/(r + n_negative), where r says how much likelier the pair is
 than one of a node and noise, so r is proportional to the odds k/(1 − k). Noise is drawn by visits^¾, and
 popular nodes get more links: the score of v as a new neighbour of u is √(odds(center u, context v) ·
-odds(context u, center v)) · √degree(v). The order of the scores has meaning, not their size.
+odds(context u, center v)) · √degree(v). In a directed graph that was embedded with forward=True it is
+odds(center u, context v) · √in-degree(v). The order of the scores has meaning, not their size.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kernelne.embedding import Embedding
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected
-from kernelne.links.shared import checked_embedding, pair_rows
+from kernelne.links.shared import checked_embedding, is_forward, pair_rows
 from kernelne.model.kernels import kinds_of, own_key
 
 #: Number of products of a block, at most: 128 MB for both tables.
@@ -83,7 +84,8 @@ def recommend_links(
 
     Parameters
     ----------
-    graph: the graph, as for MKernelNE.fit. Links it has are not recommended. Directions are ignored.
+    graph: the graph, as for MKernelNE.fit. Links it has are not recommended. In a directed one the
+        ends of new arcs are; embed it with forward=True, so that the vectors tell directions.
     embedding: its embedding; with context vectors and kernels, as .npz and .safetensors keep them, pairs are
         scored by the trained model, without them by the cosine of their vectors.
     nodes: ids of the nodes to recommend to; None: all.
@@ -249,8 +251,10 @@ class Ranking:
     def __init__(self, graph: Any, embedding: Embedding) -> None:
         given = as_graph(graph)
         embedding = checked_embedding(embedding, given)
-        self.graph = as_undirected(given)
-        self.sides = sides_of(self.graph)
+        self.graph = given
+        self.sides = sides_of(as_undirected(given))
+        self.degrees = np.bincount(given.neighbours, minlength=given.n_nodes)  # arcs that end there
+        self.ways = 1 if given.directed and is_forward(embedding) else 2
         if embedding.context is None or embedding.kernels is None or embedding.coefficients is None:
             lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
             unit = (embedding.vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
@@ -298,7 +302,7 @@ class Ranking:
         place[candidates] = np.arange(len(candidates))
         tables = [np.ascontiguousarray(table[candidates]) for table in (self.context, self.center)]
         squares = [np.einsum("ij,ij->i", table, table) for table in tables]
-        degrees = np.maximum(self.graph.degrees[candidates], 1).astype(np.float32)
+        degrees = np.maximum(self.degrees[candidates], 1).astype(np.float32)
         n_threads = available_threads()
         size = max(min(_BLOCK // (2 * len(candidates)), 4096), n_threads)
         scratch = [
@@ -316,9 +320,9 @@ class Ranking:
                 )  # fmt: skip
                 begin, end = sought.ranges(here)
                 task = (
-                    k, here, *dots, *lengths, *squares, self._kinds, self._sigmas, self._coefficients,
-                    self._most, degrees, self.graph.offsets, self.graph.neighbours, place, begin, end,
-                    sought.targets,
+                    k, here, *dots, *lengths, *squares, self.ways, self._kinds, self._sigmas,
+                    self._coefficients, self._most, degrees, self.graph.offsets, self.graph.neighbours, place,
+                    begin, end, sought.targets,
                 )  # fmt: skip
 
                 def work(part: int, task: tuple[Any, ...] = task, block: Block = block) -> None:

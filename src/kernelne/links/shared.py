@@ -43,6 +43,12 @@ def checked_embedding(embedding: Any, graph: Graph) -> Embedding:
     return replace(embedding, nodes=graph.nodes, neighbourhoods=None, **moved)
 
 
+def is_forward(embedding: Embedding) -> bool:
+    """Return whether centers are sources and contexts targets: whether it was trained with forward=True."""
+    parameters = embedding.provenance.get("parameters")
+    return isinstance(parameters, dict) and parameters.get("forward") is True
+
+
 def pair_rows(graph: Graph, pairs: Any, name: str) -> NDArray[np.int64]:
     """Return the rows (k, 2) of pairs of node ids: an array (k, 2), a list of pairs, or a table."""
     if isinstance(pairs, np.ndarray):

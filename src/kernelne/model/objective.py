@@ -3,13 +3,14 @@
 Center v, context u, D = ‖context[u] − center[v]‖², k(D) = Σ cᵢ kᵢ(D). A walk w₁…w_l with shared negatives N
 is one mini-batch of weighted pairs (center, context), target t, weight ω:
 
-    (w_i, w_j), t = 1, ω = α^(|i − j| − 1)              for 0 < |i − j| ≤ window
+    (w_i, w_j), t = 1, ω = α^(|i − j| − 1)              for 0 < |i − j| ≤ window; only i < j if forward
     (w_i, r),   t = 0, ω = n_negative · pairs_i / |N|   for r in N
 
-    loss = Σ ω (t − k)² + λ/2 Σ_i pairs_i (‖center[w_i]‖² + ‖context[w_i]‖²)
+    loss = Σ ω (t − k)² + λ/2 Σ_i (pairs_i ‖center[w_i]‖² + pairs′_i ‖context[w_i]‖²)
                         + λ/2 Σ_r (n_negative · pairs / |N|) ‖context[r]‖² + β/2 · pairs · ‖c‖²
 
-where pairs_i is the weight of all contexts of position i and pairs = Σ pairs_i. In the paper α = 1, and these
+where pairs_i is the weight of all contexts of position i, pairs′_i that of all centers whose context it is,
+which is the same unless forward, and pairs = Σ pairs_i. In the paper α = 1, and these
 are the numbers of pairs: λ is applied to a row once for each pair that contains it, β once per (center,
 context) pair. A training step subtracts the learning rate times the gradient.
 """
@@ -57,13 +58,16 @@ def walk_pairs(
     window: int,
     n_negative: int,
     window_decay: float = 1.0,
+    forward: bool = False,
 ) -> WalkPairs:
     """Return the weighted pairs of a walk and its shared negatives `noise`; α = `window_decay`."""
     w, r = np.asarray(walk, np.int64), np.asarray(noise, np.int64)
-    gap = np.abs(np.arange(w.size)[:, None] - np.arange(w.size))
-    i, j = np.nonzero((gap > 0) & (gap <= window))
+    ahead = np.arange(w.size) - np.arange(w.size)[:, None]
+    gap = np.abs(ahead)
+    i, j = np.nonzero((gap > 0) & (gap <= window) & (ahead > 0 if forward else True))
     near = window_decay ** (gap[i, j] - 1.0)
     pairs: Floats = np.bincount(i, near, minlength=w.size).astype(np.float64)
+    as_contexts: Floats = np.bincount(j, near, minlength=w.size).astype(np.float64)
     return WalkPairs(
         centers=np.concatenate([w[i], np.repeat(w, r.size)]),
         contexts=np.concatenate([w[j], np.tile(r, w.size)]),
@@ -72,7 +76,7 @@ def walk_pairs(
         center_rows=w,
         center_decays=pairs,
         context_rows=np.concatenate([w, r]),
-        context_decays=np.concatenate([pairs, np.full(r.size, n_negative * pairs.sum() / r.size)]),
+        context_decays=np.concatenate([as_contexts, np.full(r.size, n_negative * pairs.sum() / r.size)]),
         n_pairs=float(pairs.sum()),
     )
 

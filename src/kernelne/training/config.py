@@ -28,6 +28,7 @@ class TrainingConfig:
     walk_length: int
     window: int
     window_decay: float = 1.0
+    forward: bool = False
     n_negative: int
     shared_negatives: int
     p: float
@@ -69,8 +70,9 @@ class TrainingConfig:
                 self.min_learning_rate,
                 f"must not exceed learning_rate={self.learning_rate}",
             )
-        if not isinstance(self.deterministic, bool):
-            raise ParameterError("deterministic", self.deterministic, "must be True or False")
+        for name in ("deterministic", "forward"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(name, getattr(self, name), "must be True or False")
         object.__setattr__(self, "kernels", check_kernels(self.kernels))
 
     def learning_rate_at(self, walk: int, n_walks: int) -> float:

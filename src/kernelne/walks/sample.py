@@ -26,12 +26,16 @@ class WalkGraph(NamedTuple):
     """The arrays of a graph that compiled loops read.
 
     thresholds: empty if the graph has no weights. starts: the nodes from which walks start; empty: all.
+    times, totals: those of `graph.times.TimedArcs`, whose offsets and neighbours then take the place of the
+    graph's; empty if arcs have no times.
     """
 
     offsets: NDArray[np.int64]
     neighbours: NDArray[np.int32] | NDArray[np.int64]
     thresholds: NDArray[np.uint32]
     starts: NDArray[np.int64]
+    times: NDArray[np.float64]
+    totals: NDArray[np.float64]
 
 
 class WalkPlan(NamedTuple):
@@ -159,6 +163,43 @@ def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: 
 
 
 @cached()
+def _walk_in_time(graph: Any, key: Any, walk: Any) -> Any:
+    """Fill `walk` from its first node on with steps along arcs that are no older than the last one.
+
+    Returns its length: it ends where no such arc is left. All later arcs of a node are equally likely, or by
+    their weights.
+    """
+    time = -np.inf
+    for step in range(1, walk.size):
+        v = walk[step - 1]
+        begin, end = graph.offsets[v], graph.offsets[v + 1]
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) >> 1
+            if graph.times[middle] < time:
+                low = middle + 1
+            else:
+                high = middle
+        if low == end:
+            return step
+        bits = draw(key, np.uint64(step) << U32)
+        position = low + below(bits, end - low)
+        if graph.totals.size:
+            before = graph.totals[low - 1] if low > begin else 0.0
+            target = before + (graph.totals[end - 1] - before) * (np.float64(bits >> U32) * UNIT)
+            position, high = low, end - 1
+            while position < high:
+                middle = (position + high) >> 1
+                if graph.totals[middle] > target:
+                    high = middle
+                else:
+                    position = middle + 1
+        walk[step] = graph.neighbours[position]
+        time = graph.times[position]
+    return walk.size
+
+
+@cached()
 def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) -> None:
     """Fill `walks` (count × length, int64) and `lengths` (count) with walks first, first + 1, …
 
@@ -171,7 +212,9 @@ def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) ->
         start = start_node(plan.seed, first + w, n)
         walks[w, 0] = graph.starts[start] if graph.starts.size else start
         lengths[w] = plan.length
-    for step in range(1, plan.length):
+        if graph.times.size:
+            lengths[w] = _walk_in_time(graph, stream_key(plan.seed, STEP, first + w), walks[w, : plan.length])
+    for step in range(1, 0 if graph.times.size else plan.length):
         for w in range(lengths.size):
             if lengths[w] < plan.length:
                 continue
@@ -201,12 +244,14 @@ def _cumulate(offsets: Any, weights: Any, thresholds: Any) -> None:
 
 def walk_graph(graph: Graph, starts: NDArray[np.int64] | None = None) -> WalkGraph:
     """Return the arrays that sampling reads; weights become one 32-bit cumulative probability per edge."""
+    chosen, empty = np.empty(0, np.int64) if starts is None else starts, np.empty(0)
+    if graph.timed is not None:
+        offsets, neighbours, times, totals = graph.timed
+        return WalkGraph(offsets, neighbours, np.empty(0, np.uint32), chosen, times, totals)
     thresholds = np.empty(0 if graph.weights is None else graph.neighbours.size, np.uint32)
     if graph.weights is not None:
         _cumulate(graph.offsets, graph.weights, thresholds)
-    return WalkGraph(
-        graph.offsets, graph.neighbours, thresholds, np.empty(0, np.int64) if starts is None else starts
-    )
+    return WalkGraph(graph.offsets, graph.neighbours, thresholds, chosen, empty, empty)
 
 
 @cached()
@@ -240,13 +285,13 @@ def expected_visits(
 ) -> NDArray[np.float64]:
     """Expected number of visits to each node per round of walks, float64 (n,).
 
-    Exact for first-order walks, whose distribution is propagated along the edges; for second-order walks the
-    mean over the first `COUNTED_ROUNDS` rounds of the walks that are used in training. `tick` is called
-    between parts of the work.
+    Exact for first-order walks, whose distribution is propagated along the edges; for second-order walks and
+    those in the order of time the mean over the first `COUNTED_ROUNDS` rounds of the walks that are used in
+    training. `tick` is called between parts of the work.
     """
-    n = graph.offsets.size - 1
-    if plan.inverse_p == plan.inverse_q == 1.0:
-        mass = np.ones(n)
+    n, starts = graph.offsets.size - 1, graph.starts
+    if plan.inverse_p == plan.inverse_q == 1.0 and not graph.times.size:
+        mass = np.bincount(starts, minlength=n).astype(np.float64) if starts.size else np.ones(n)
         visits = mass.copy()
         for _ in range(plan.length - 1):
             moved = np.zeros(n)
@@ -255,9 +300,9 @@ def expected_visits(
             mass = moved
             tick()
         return visits
-    rounds = min(walks_per_node, COUNTED_ROUNDS)
+    rounds, n_starts = min(walks_per_node, COUNTED_ROUNDS), starts.size or n
     visits = np.zeros(n)
     for r in range(rounds):
-        _count(graph, plan, r * n, (r + 1) * n, visits)
+        _count(graph, plan, r * n_starts, (r + 1) * n_starts, visits)
         tick()
     return visits / rounds

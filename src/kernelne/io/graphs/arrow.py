@@ -47,12 +47,12 @@ def _read(path: str, table: Any, options: Options) -> EdgeColumns:
         edges = Columns(whole, lambda name: whole.get(name).slice(n_rows))
         weight = False if chosen.weight is None else chosen.weight
         asked = chosen.source, chosen.target, weight, chosen.time, options.half_life, options.bipartite
-        ids, weights = read_edges(edges, *asked)
+        ids, weights, times = read_edges(edges, *asked)
     except ParameterError:
         raise
     except (ValueError, AttributeError, RecursionError) as error:  # includes InputError
         raise FileFormatError(path, str(error)) from None
-    return EdgeColumns(nodes, ids["sources"], ids["targets"], weights, directed)
+    return EdgeColumns(nodes, ids["sources"], ids["targets"], weights, directed, times)
 
 
 def read_parquet(path: str, options: Options) -> EdgeColumns:

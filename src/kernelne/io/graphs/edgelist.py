@@ -17,7 +17,7 @@ from kernelne.graph.edges import edge_blocks, writable_ids
 from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
 from kernelne.graph.tables import Columns, apart, choose_columns
-from kernelne.graph.times import aged
+from kernelne.graph.times import timed
 from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
@@ -63,12 +63,12 @@ def read(path: str, options: Options) -> EdgeColumns:
     assert edges is not None  # with string ids, every file is read or raises
     if layout is not None and bad.any():
         _warn_of_bad(path, layout, bad)
-    columns, weights = edges
+    (columns, weights), times = edges, None
     empty = pa.chunked_array([], pa.null())
     sources, targets = columns[:2] or (empty, empty)
     try:
         if len(columns) == 3:
-            weights = aged(weights, columns.pop(), options.time, options.half_life)
+            weights, times = timed(weights, columns.pop(), options.time, options.half_life)
         if layout is not None:
             sources, targets = apart(sources, targets, _id_names(layout, sample[0]), options.bipartite)
     except ParameterError:
@@ -85,7 +85,7 @@ def read(path: str, options: Options) -> EdgeColumns:
         raise FileFormatError(path, f"no edges in the file{taken}")
     if doubtful and len(sources):
         _refuse_names(path, sample[0], sources, targets, ids)
-    return EdgeColumns(ids, sources, targets, weights, None)
+    return EdgeColumns(ids, sources, targets, weights, None, times)
 
 
 def read_nodes(path: str, options: Options, as_strings: bool) -> Any:

@@ -73,7 +73,8 @@ def read_graph(
         an invalid weight, with a warning that gives their number and the first ones; by default they raise.
     source, target, weight, time: columns of a table or an edge list, by name or by number from 1; None finds
         them as `Graph.from_table` does, and there are no times.
-    half_life: with `time`, the age at which an edge weighs half: see `Graph.from_table`.
+    half_life: the age at which an edge weighs half. Without it walks follow edges in the order of `time`: see
+        `Graph.from_table`.
     bipartite: whether sources and targets are nodes of different kinds. True puts the name of its column and
         a colon before each id (without names, source and target); None refuses columns such as user and item
         that have the same integers; False takes equal ids as one node.
@@ -124,10 +125,10 @@ def read_graph(
         "sources": edges.sources,
         "targets": edges.targets,
     }
-    weights = edges.weights
+    weights, times = edges.weights, edges.times
     del edges
     try:
-        return graph_from_columns(table, weights, directed, drop_self_loops)
+        return graph_from_columns(table, weights, directed, drop_self_loops, times)
     except (ParameterError, FileFormatError):
         raise
     except InputError as error:  # weights beyond float32: the message names the edge
@@ -138,7 +139,7 @@ def _complete(path: str, edges: EdgeColumns, options: Options) -> EdgeColumns:
     """Apply the options to the edges of a file that is not an edge list."""
     if options.weighted is True and edges.weights is None:
         raise FileFormatError(path, "no weights in the file (weighted=True, --weighted)")
-    if options.weighted is False and options.time is None:  # weights of age stay
+    if options.weighted is False and options.half_life is None:  # weights of age stay
         edges = edges._replace(weights=None)
     nodes = options.nodes
     if nodes is not None:
@@ -183,6 +184,8 @@ def write_graph(
     found, compression = find_format(path, format)
     writable_ids(graph)
     lost = found.losses(graph)
+    if graph.timed is not None:
+        warn(f"the times of edges are left out of {os.fspath(path)}")
     if lost and found.is_edge_list:
         warn(
             f"{', '.join(lost)} are left out of {os.fspath(path)}: "

@@ -30,6 +30,7 @@ class EdgeColumns(NamedTuple):
     nodes, sources, targets: columns of ids as `read_ids` returns them; nodes are in order, or None
     weights: (m,) float64, or None
     directed: whether edges are arcs; None if the file does not say
+    times: (m,) float64, or None
     """
 
     nodes: Any
@@ -37,6 +38,7 @@ class EdgeColumns(NamedTuple):
     targets: Any
     weights: NDArray[np.float64] | None
     directed: bool | None
+    times: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._variants import variant
+from kernelne.errors import ParameterError
 from kernelne.model.kernels import kinds_of, own_key
 from kernelne.model.mixture import n_sums
 from kernelne.training.backend import OnBlock, Prepared, go_on
@@ -46,14 +47,14 @@ def check_machine() -> None:
 def prepare(graph: Graph, config: TrainingConfig, starts: NDArray[np.int64] | None = None) -> Prepared:
     """Compute the thresholds of weighted steps and the noise distribution, and create the threads.
 
-    starts: rows of the nodes from which walks start (None: all). The noise is that of walks from all.
+    starts: rows of the nodes from which walks start (None: all).
     """
-    walked: WalkGraph = walk_graph(graph)
+    if graph.timed is not None and (config.p, config.q) != (1.0, 1.0):
+        raise ParameterError("p, q", (config.p, config.q), "walks in the order of time need p = q = 1")
+    walked: WalkGraph = walk_graph(graph, starts)
     visits = expected_visits(walked, walk_plan(config), config.walks_per_node)
     noise: AliasTable = alias_table(visits**NOISE_POWER)
-    n_starts = graph.n_nodes
-    if starts is not None:
-        n_starts, walked = len(starts), walked._replace(starts=starts)
+    n_starts = graph.n_nodes if starts is None else len(starts)
     return Prepared(config, graph.n_nodes, walked, noise, Workers(config.n_threads), n_starts)
 
 
@@ -105,6 +106,7 @@ class WalkRun:
         self.step = Step(
             window=config.window,
             window_decay=config.window_decay,
+            forward=config.forward,
             n_negative=config.n_negative,
             n_shared=config.shared_negatives,
             l2=np.float32(config.l2),

@@ -37,6 +37,7 @@ class Step(NamedTuple):
 
     window: int
     window_decay: float
+    forward: bool
     n_negative: int
     n_shared: int
     l2: np.float32
@@ -82,7 +83,7 @@ def weigh_pairs(length: Any, step: Any, s: Any) -> Any:
     s.center_decay[:] = 0.0
     s.context_decay[:] = 0.0
     for i in range(length):
-        for j in range(max(0, i - step.window), min(length, i + step.window + 1)):
+        for j in range(i if step.forward else max(0, i - step.window), min(length, i + step.window + 1)):
             if i != j:
                 weight = step.window_decay ** (abs(i - j) - 1)
                 s.weights[i * columns + j] = weight
@@ -165,7 +166,8 @@ def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -
         s.center_norms[i] = gather_row(tables.center, v, s.centers, i)
         s.context_norms[i] = gather_row(tables.context, v, s.contexts, i)
         s.center_decay[i] = decay * s.pairs[i]
-        s.context_decay[i] = s.center_decay[i]
+        # A position has as many pairs behind it as the mirrored one has before it.
+        s.context_decay[i] = decay * s.pairs[length - 1 - i] if step.forward else s.center_decay[i]
         n_bad += not s.center_norms[i] < step.norm_limit  # true for NaN, too
         n_bad += not s.context_norms[i] < step.norm_limit
     noise_decay = decay * np.float32(step.n_negative * n_pairs / step.n_shared)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._variants import variant
-from kernelne.errors import InputError, KernelneError, MissingDependencyError
+from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError
 from kernelne.model.kernels import own_key
 from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
@@ -97,6 +97,8 @@ def run_bytes(graph: Any, config: TrainingConfig, n_tables: float = 2) -> int:
 
 def check(graph: Any, config: TrainingConfig, n_tables: float, dim: int) -> None:
     """Raise InputError if a run does not fit in GPU memory, before anything is copied there."""
+    if graph.timed is not None:
+        raise ParameterError("backend", "gpu", "walks in the order of time need backend='cpu'")
     device = find_device()
     needed, (free, total) = run_bytes(graph, config, n_tables), torch.cuda.mem_get_info(device)
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # cached by torch

@@ -57,6 +57,7 @@ def shape(config: TrainingConfig, n: int, on_gpu: bool) -> dict[str, Any]:
         "SLOTS": _COLUMNS if one_tile and on_gpu else 0,
         "LINES": triton.next_power_of_2(triton.cdiv(config.dim, 32)),
         "SOFT": config.window_decay < 1,
+        "FORWARD": config.forward,
         "num_warps": _WARPS,
         "num_stages": 1,
         "maxnreg": _REGISTERS,

@@ -217,6 +217,7 @@ def train_walks(
     SLOTS: tl.constexpr,
     LINES: tl.constexpr,
     SOFT: tl.constexpr,
+    FORWARD: tl.constexpr,
 ) -> None:
     """Train on `count` walks of `rows`, distributed over the programs; `first` is the number of the first.
 
@@ -227,6 +228,7 @@ def train_walks(
     program's next walk (SLOTS ids, LINES cache lines each) are prefetched. HALF: products have operands in
     half precision and are summed in single precision; `unit` is a power of two that scales the gradients to
     the range of half precision. SOFT: pairs are weighted by their distance in the walk, by powers of α.
+    FORWARD: only later positions are contexts.
     """
     PADDED: tl.constexpr = triton.next_power_of_2(N_SUMS)
     program = tl.program_id(0)
@@ -258,6 +260,8 @@ def train_walks(
             v = tl.load(base + i, mask=i_there, other=0).to(INDEX)
             center_at = v[:, None] * DIM + k[None, :]
             before, after = tl.minimum(i, window), tl.minimum(length - 1 - i, window)
+            if FORWARD:
+                before = before * 0
             if SOFT:
                 pairs = _weight_up_to(before, log_decay) + _weight_up_to(after, log_decay)
             else:
@@ -291,6 +295,8 @@ def train_walks(
                     _prefetch(center, tl.where(slot < LENGTH, ids, 0), DIM, LINES)
                 gap = tl.abs(j[:, None] - i[None, :])
                 near = (gap > 0) & (gap <= window) & (j_there & (j < LENGTH))[:, None] & i_there[None, :]
+                if FORWARD:
+                    near = near & (j[:, None] > i[None, :])
                 targets = near.to(tl.float32)
                 in_walk = targets
                 if SOFT:
@@ -305,7 +311,7 @@ def train_walks(
                 losses += tl.sum(pressure * (targets - value), axis=1)
                 G = (-4.0 / unit) * pressure * slope
                 # A row decays once for each of its pairs; those in this tile are counted by a formula.
-                if SOFT:
+                if SOFT or FORWARD:
                     in_row, in_column = tl.sum(in_walk, axis=0), tl.sum(in_walk, axis=1)
                 else:
                     in_row = _near(i, j_0, tl.minimum(j_0 + COLUMNS, length), window)
