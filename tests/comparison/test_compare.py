@@ -405,6 +405,16 @@ def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
         np.testing.assert_array_equal(getattr(sent.task.split, name), getattr(split, name))
 
 
+def test_times_of_arcs_are_sent(groups):
+    columns = {"source": [0, 1, 2, 0], "target": [1, 2, 0, 1], "time": [3.0, 1.0, 2.0, 5.0]}
+    graph = Graph.from_table(columns, time="time")
+    assert graph.timed is not None
+    task = worker.LabelTask(graph, np.arange(3), np.arange(3), (0.5,), 1, 0, 1)
+    sent = _sent(worker.Order(HOPE(), task)).task.graph.timed
+    for ours, theirs in zip(graph.timed, sent, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_python_objects_are_not_sent(groups):
     truth = np.array(["a", "b"] * 60, dtype=object)
     task = worker.LabelTask(groups.graph, np.arange(120), truth, (0.5,), 1, 0, 1)
