@@ -1,12 +1,14 @@
 """Layouts in the plane: time, and how well neighbours are kept, of our map, t-SNE, openTSNE and UMAP.
 
-    python benchmarks/layouts.py [--graphs digits,cora,dblp] [--methods map,umap,opentsne,sklearn]
+    KERNELNE_DATA=FOLDER python benchmarks/layouts.py [--graphs digits,cora,lastfm_asia,astroph,dblp]
+                                                      [--methods map,umap,opentsne,sklearn]
     python benchmarks/layouts.py --graphs blocks:1000000 --methods map --output results/layouts_million.json
 
-The vectors are those of MKernelNE(); of blocks:N, the graph of blocks.py, with 20 walks per node. All methods
-run in turn, each in a process of its own, on the same threads, after it has laid out 500 rows, which compiles
-it. Trustworthiness is that of the fifteen nearest on the map, purity the share of them with the same
-label; both for 2,000 nodes at random, compared with all others. Needs kernelne[explore] and openTSNE.
+The graphs have 1,797 to 27,199 nodes; those that the package does not know are read from FOLDER. The vectors
+are those of MKernelNE(); of blocks:N, the graph of blocks.py, with 20 walks per node. All methods run in
+turn, each in a process of its own, on the same threads, after it has laid out 500 rows, which compiles it.
+Trustworthiness is that of the fifteen nearest on the map, purity the share of them with the same label, where
+nodes have one; both for 2,000 nodes at random, compared with all others. Needs umap-learn and openTSNE.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ K, QUERIES, TOGETHER = 15, 2000, 100
 
 def make(graph: str, path: str, threads: int) -> dict[str, Any]:
     """Child: train the vectors of one graph and save them with its labels."""
-    from kernelne import MKernelNE, load_dataset
+    from kernelne import MKernelNE, ParameterError, load_dataset, read_graph, read_labels
 
     if graph.startswith("blocks:"):
         from blocks import blocks
@@ -36,11 +38,17 @@ def make(graph: str, path: str, threads: int) -> dict[str, Any]:
         labels = np.arange(network.n_nodes) // 1000
         model = MKernelNE(walks_per_node=20, n_threads=threads, random_state=0)
     else:
-        data = load_dataset(graph)
-        network = data.graph
-        rows, found = data.labels.for_nodes(network.nodes, unknown="skip")
+        try:
+            data = load_dataset(graph)
+            network, known = data.graph, data.labels
+        except ParameterError:
+            folder = Path(os.environ["KERNELNE_DATA"])
+            network = read_graph(folder / f"{graph}.edges.gz")
+            known = read_labels(folder / f"{graph}.labels.gz")
         labels = np.full(network.n_nodes, -1)
-        labels[rows] = found.argmax(axis=1)
+        if known is not None:
+            rows, found = known.for_nodes(network.nodes, unknown="skip")
+            labels[rows] = found.argmax(axis=1)
         model = MKernelNE(n_threads=threads, random_state=0)
     np.savez(path, vectors=model.fit(network).embedding_.astype(np.float32), labels=labels)
     return {}
@@ -104,15 +112,14 @@ def scores(vectors: NDArray[Any], places: NDArray[Any], labels: NDArray[Any]) ->
             rank = (apart < np.take_along_axis(apart, column[:, None], 1)).sum(axis=1)
             beyond += float(np.maximum(rank - K, 0).sum())
     known = labels[queries] >= 0
-    return {
-        "trustworthiness": 1 - 2 * beyond / (len(queries) * K * (2 * n - 3 * K - 1)),
-        "purity": float((labels[near] == labels[queries][:, None])[known].mean()),
-    }
+    same = (labels[near] == labels[queries][:, None])[known]
+    trust = {"trustworthiness": 1 - 2 * beyond / (len(queries) * K * (2 * n - 3 * K - 1))}
+    return trust | ({"purity": float(same.mean())} if known.any() else {})
 
 
 def main() -> None:
     args = parser(__doc__, "layouts")
-    args.add_argument("--graphs", default="digits,cora,dblp")
+    args.add_argument("--graphs", default="digits,cora,lastfm_asia,astroph,dblp")
     args.add_argument("--methods", default="map,umap,opentsne,sklearn")
     args.add_argument(
         "--vectors", type=Path, help="folder with vectors of an earlier run, or to keep them in"
@@ -135,7 +142,10 @@ def main() -> None:
             good = [run for run in runs if "error" not in run]
             if good:
                 shown = {"seconds": 1, "cpu_seconds": 1, "trustworthiness": 3, "purity": 3}
-                cells = [spread([run[key] for run in good], digits) for key, digits in shown.items()]
+                cells = [
+                    spread([run[key] for run in good], digits) if key in good[0] else "–"
+                    for key, digits in shown.items()
+                ]
                 rows.append([graph, f"{good[0]['nodes']:,}", method, *cells])
     head = ["graph", "nodes", "layout", "seconds", "CPU seconds", "trustworthiness", "purity"]
     print(table(head, rows))

@@ -1,4 +1,4 @@
-"""Effect of the coefficients' settings on scores: the figures of docs/method.md and the README's low cell.
+"""Effect of the coefficients' settings on scores: the figures of choices.md and the README's low cell.
 
     KERNELNE_DATA=FOLDER python experiments/coefficients.py
 

@@ -21,7 +21,9 @@ ROOT = Path(__file__).parents[1]
 if not (ROOT / "mkdocs.yml").exists():
     pytest.skip("the docs are not part of the source distribution", allow_module_level=True)
 sys.path.insert(0, str(ROOT / "docs" / "_tools"))
-docstrings, draw_kernels = map(import_module, ("docstrings", "draw_kernels"))
+docstrings, draw_kernels, draw_performance, gallery = map(
+    import_module, ("docstrings", "draw_kernels", "draw_performance", "gallery")
+)
 
 
 class Page(HTMLParser):
@@ -156,10 +158,11 @@ def test_search_works_where_the_site_is_opened_as_files(opened):
 
 
 def test_examples_are_copied_without_prompts_and_output(opened):
+    opened.goto(opened.url.replace("index.html", "start.html"))
     example = opened.locator(".highlight", has_text="<Graph: 34 nodes")
     example.locator("button").click(timeout=20_000)
     copied = opened.evaluate("navigator.clipboard.readText()")
-    assert "graph = read_graph(edges)" in copied
+    assert 'load_dataset("karate")' in copied
     assert ">>>" not in copied
     assert "34 nodes" not in copied
 
@@ -175,6 +178,47 @@ def test_the_page_of_commands_is_that_of_the_commands():
 def test_every_kernel_is_drawn(tmp_path):
     draw_kernels.draw(str(tmp_path / "kernels.svg"))
     assert (tmp_path / "kernels.svg").read_text("utf-8").count('id="axes_') == 3
+
+
+def test_plots_of_performance_hold_what_was_measured(tmp_path):
+    draw_performance.main(tmp_path)
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    for path in tmp_path.iterdir():
+        assert f"(images/{path.name})" in page
+        assert (ROOT / "docs" / "images" / path.name).exists()
+    curves = draw_performance.timings()
+    assert len(curves["KernelNE-Gauss"]) == len(curves["VERSE"]) == 9
+    assert all(curves.values())
+
+
+def test_every_example_of_the_gallery_has_output_and_a_small_picture():
+    page = gallery.PAGE.read_text("utf-8")
+    examples = [*gallery.EXAMPLE.finditer(page)]
+    assert len(examples) == page.count("```python") == page.count("## ") == 5
+    for example in examples:
+        compile(example["code"], example["name"], "exec")
+        assert example["printed"].strip()
+        size = (ROOT / "docs" / "images" / "gallery" / f"{example['name']}.webp").stat().st_size
+        assert 5_000 < size < 150_000
+        assert example["code"].count("\n") <= 16
+
+
+@pytest.mark.skipif("KERNELNE_DATA" not in os.environ, reason="needs the graphs of the gallery")
+def test_an_example_of_the_gallery_prints_what_the_page_says(monkeypatch, tmp_path):
+    monkeypatch.setattr(gallery, "keep", lambda picture, path: picture.stat())
+    monkeypatch.setattr("kernelne.plot_map", lambda _, path, *more, **options: Path(path).touch())
+    (example,) = (e for e in gallery.EXAMPLE.finditer(gallery.PAGE.read_text("utf-8")) if e["name"] == "cora")
+    digits = re.compile(r"0\.\d+")
+    said, shown = (
+        [*map(float, digits.findall(t))] for t in (gallery.run(example["code"], "cora"), example["printed"])
+    )
+    assert said == pytest.approx(shown, abs=0.01)  # another CPU may round otherwise
+
+
+def test_pictures_of_the_docs_are_small():
+    pictures = [p for p in (ROOT / "docs" / "images").rglob("*") if p.is_file()]
+    assert len(pictures) > 8
+    assert not [p.name for p in pictures if p.stat().st_size > 150_000]
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,10 @@ def test_a_gpu_needs_packages_of_its_own(monkeypatch, package):
     for action in ("fit", "check"):
         with pytest.raises(MissingDependencyError) as caught:
             getattr(KernelNE(backend="gpu", **FAST), action)(EDGES)
-        assert str(caught.value) == "this needs torch and triton: pip install 'kernelne[gpu]'"
+        assert str(caught.value) == (
+            "this needs torch and triton: pip install torch triton, or in a clone of kernelne "
+            "pip install -e '.[gpu]'"
+        )
 
 
 def test_without_a_gpu_it_is_said_so(monkeypatch):

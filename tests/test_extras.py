@@ -79,9 +79,9 @@ def told(tmp_path_factory):
 
 @pytest.mark.parametrize(("action", "_", "packages", "extra"), TABLE, ids=[row[0] for row in TABLE])
 def test_what_is_missing_is_named(told, action, _, packages, extra):
-    wanted = packages[0] if extra is None else f"'kernelne[{extra}]'"
-    expected = f"MissingDependencyError: this needs {' and '.join(packages)}: pip install {wanted}"
-    assert told[action] == expected
+    clone = "" if extra is None else f", or in a clone of kernelne pip install -e '.[{extra}]'"
+    remedy = f"pip install {' '.join(packages)}{clone}"
+    assert told[action] == f"MissingDependencyError: this needs {' and '.join(packages)}: {remedy}"
     if extra is not None:
         brought = {re.match(r"[\w-]+", r)[0] for r in PROJECT["optional-dependencies"][extra]}
         assert set(packages) <= brought

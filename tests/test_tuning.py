@@ -251,7 +251,7 @@ def test_bad_parameters(planted, options, error, words):
 
 def test_without_optuna(planted, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(MissingDependencyError, match=r"kernelne\[tune\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[tune\]"):
         tune_embedding(planted.graph, planted.labels)
 
 

@@ -13,7 +13,13 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
-TAKEN = ("CHANGELOG.md", "experiments/RESULTS.md", "experiments/plots/*.svg", "examples/*.ipynb")
+TAKEN = (
+    "CHANGELOG.md",
+    "experiments/RESULTS.md",
+    "experiments/choices.md",
+    "experiments/plots/*.svg",
+    "examples/*.ipynb",
+)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -25,6 +31,6 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     if page.file.src_uri.startswith("experiments/"):
-        return markdown
+        return markdown.replace("](../docs/", "](../")
     markdown = markdown.replace("```python\n>>>", "```pycon\n>>>")  # tells prompts and output from code
     return re.sub(r"\]\(\.\./((?:experiments|examples)/[^)]+|CHANGELOG\.md)\)", r"](\1)", markdown)

@@ -97,8 +97,10 @@ class MissingDependencyError(KernelneError, ImportError):
     """An optional package is missing."""
 
     def __init__(self, package: str, extra: str | None = None) -> None:
-        wanted = package if extra is None else f"'kernelne[{extra}]'"
-        super().__init__(f"this needs {package}: pip install {wanted}")
+        remedy = f"pip install {package.replace(' and ', ' ')}"
+        if extra is not None:
+            remedy += f", or in a clone of kernelne pip install -e '.[{extra}]'"
+        super().__init__(f"this needs {package}: {remedy}")
 
 
 class DivergenceError(KernelneError, ArithmeticError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,8 @@ def test_compare_with_labels(kernelne, town, tmp_path):
     args = ["compare", "town.edges", "--labels", "town.labels", *FEW, "-o", plot]
     result = kernelne(*args, cwd=town)
     assert result.returncode == 0, result.stderr
-    header, *rows = result.stdout.splitlines()
+    header, *rows, explained = result.stdout.splitlines()
+    assert explained == "± is the standard deviation over splits"
     assert header.startswith("method ")
     for column in ("micro-F1 10 %", "macro-F1 10 %", "micro-F1 50 %", "macro-F1 50 %", "seconds", "peak MiB"):
         assert column in header
@@ -30,8 +32,11 @@ def test_compare_with_labels(kernelne, town, tmp_path):
     scores = [float(row[len("most frequent labels") :].split()[0]) for row in rows]
     assert scores == sorted(scores, reverse=True)
     told = result.stderr.splitlines()
-    assert [line.split()[0] for line in told] == ["Graph:", "Scored", "ProNE", "HOPE", "Written:"]
+    assert [line.split()[0] for line in told] == [
+        "Graph:", "Scored", "Estimated", "ProNE", "HOPE", "Written:",
+    ]  # fmt: skip
     assert "3 classes; methods: 2" in told[1]
+    assert re.search(r"about 0\.\d s \(ProNE 0\.\d s, HOPE 0\.\d s\)$", told[2])
     assert "<svg" in plot.read_text()
     again = kernelne(*args, cwd=town)
     assert_refused(again, town, "plot.svg", "--overwrite")
@@ -85,7 +90,7 @@ def test_a_failure_has_its_line_and_the_others_go_on(kernelne, tmp_path, monkeyp
     assert "NetMF            failed: NetMF needs" in result.stderr
     assert "n_clusters 5 / 10" in result.stderr
     assert "warning: GEMSEC: mind this" in result.stderr
-    assert "micro-F1 10 % 0.600" in result.stderr  # karate brings its labels along
+    assert "micro-F1 10 % 0.600 ± 0.100" in result.stderr  # karate brings its labels along
     result = kernelne("compare", "karate", "--methods", "netmf", "-o", "out.png", "--json", cwd=tmp_path)
     assert result.returncode == 1
     assert "error: no method could be scored" in result.stderr
@@ -93,7 +98,32 @@ def test_a_failure_has_its_line_and_the_others_go_on(kernelne, tmp_path, monkeyp
     assert not any(tmp_path.iterdir())
 
 
+def test_what_would_take_too_long_is_skipped(kernelne, tmp_path):
+    args = [
+        "compare",
+        "karate",
+        "--links",
+        "--methods",
+        "line,hope",
+        "--dim",
+        "8",
+        "-j",
+        "1",
+        "--splits",
+        "2",
+    ]
+    result = kernelne(*args, "--time", "0.02s", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert re.search(
+        r"^LINE +skipped: about \d+ s estimated, the limit is 0.02 s$", result.stderr, re.MULTILINE
+    )
+    assert result.stdout.splitlines()[-1].startswith("LINE: skipped")
+    assert re.search(r"^HOPE +0\.\d+ ± 0", result.stdout, re.MULTILINE)
+
+
 BAD = {
+    "--time=soon": ["--time='soon'", "5m"],
+    "--splits=0": ["--splits"],
     "--methods=DeepRun": ["--methods='DeepRun': known are MKernelNE"],
     "--methods=": ["--methods=''"],
     "--links --labels=town.labels": ["--labels='town.labels'", "--links"],
@@ -118,7 +148,7 @@ def test_bad_options(kernelne, town, option):
 def test_a_plot_without_matplotlib_is_refused_before_the_work(kernelne, town, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = kernelne("compare", "town.edges", "-o", "out.png", cwd=town)
-    assert_refused(result, town, "matplotlib", "kernelne[plot]")
+    assert_refused(result, town, "matplotlib", "[plot]")
 
 
 def test_labels_of_other_nodes(kernelne, town, tmp_path):

@@ -242,7 +242,7 @@ def test_the_gpu_is_refused_in_one_line_where_there_is_none(kernelne, folder, mo
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "kernelne.training.gpu.backend", raising=False)
         patch.setitem(sys.modules, "torch", None)  # as if it were not installed
-        assert_refused(kernelne(*command, cwd=folder), folder, "torch and triton", "kernelne[gpu]")
+        assert_refused(kernelne(*command, cwd=folder), folder, "torch and triton", "[gpu]")
     torch = pytest.importorskip("torch", exc_type=ImportError)
     pytest.importorskip("triton", exc_type=ImportError)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -99,7 +99,7 @@ def test_without_usearch(kernelne, here, monkeypatch):
     assert (result.returncode, result.stderr) == (0, "")  # an index that nobody asked for is not looked at
     (here / "town.npz.cosine.usearch").unlink()
     refused = kernelne("similar", "town.npz", "n7", "--index", "--quiet", cwd=here)
-    assert_refused(refused, here, "kernelne[search]")
+    assert_refused(refused, here, "[search]")
 
 
 BAD = {

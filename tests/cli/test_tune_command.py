@@ -10,9 +10,9 @@ import typer
 
 from cli.running import assert_refused
 from kernelne import Embedding, KernelNE, MKernelNE, cli, tuning
-from kernelne.cli.inputs import given_estimator
+from kernelne.cli.inputs import given_estimator, parse_time
 from kernelne.cli.options import READING, default_of
-from kernelne.cli.tune import _parse_time, embed_command
+from kernelne.cli.tune import embed_command
 
 pytest.importorskip("optuna")
 FAST = ["--walks-per-node", "2", "--n-threads", "1", "--trials", "3"]
@@ -130,7 +130,7 @@ def test_labels_of_a_dataset_are_its_own(kernelne, tmp_path):
 
 def test_time():
     for text, seconds in {"90": 90, "90s": 90, "5m": 300, "1h30m": 5400, "0.5m": 30, "1H2M3S": 3723}.items():
-        assert _parse_time(text) == seconds
+        assert parse_time(text) == seconds
 
 
 BAD = {

@@ -30,14 +30,8 @@ from kernelne import (
 )
 from kernelne.baselines import GEMSEC, HOPE, ProNE
 from kernelne.comparison import compare, worker
-from kernelne.comparison.compare import (
-    METHODS,
-    Comparison,
-    MethodResult,
-    draw_comparison,
-    find_method,
-    measure_label,
-)
+from kernelne.comparison.compare import METHODS, find_method
+from kernelne.comparison.results import Comparison, MethodResult, draw_comparison, measure_label
 from kernelne.evaluation.classification import shuffle
 
 
@@ -293,7 +287,7 @@ def test_a_plot_is_written_whole(tmp_path, kind):
 
 def test_a_plot_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match=r"kernelne\[plot\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[plot\]"):
         draw_comparison(_made(), tmp_path / "plot.png")
     assert not any(tmp_path.iterdir())
 
@@ -411,6 +405,16 @@ def test_an_order_arrives_as_it_was(random_graph, directed, weighted):
         np.testing.assert_array_equal(getattr(sent.task.split, name), getattr(split, name))
 
 
+def test_times_of_arcs_are_sent(groups):
+    columns = {"source": [0, 1, 2, 0], "target": [1, 2, 0, 1], "time": [3.0, 1.0, 2.0, 5.0]}
+    graph = Graph.from_table(columns, time="time")
+    assert graph.timed is not None
+    task = worker.LabelTask(graph, np.arange(3), np.arange(3), (0.5,), 1, 0, 1)
+    sent = _sent(worker.Order(HOPE(), task)).task.graph.timed
+    for ours, theirs in zip(graph.timed, sent, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_python_objects_are_not_sent(groups):
     truth = np.array(["a", "b"] * 60, dtype=object)
     task = worker.LabelTask(groups.graph, np.arange(120), truth, (0.5,), 1, 0, 1)
@@ -431,7 +435,7 @@ def test_labels_of_a_series_go_by_id():
     order = np.random.default_rng(0).permutation(30)
     graph = Graph.from_edges(order, np.roll(order, 1), nodes=order)
     settings = {"random_state": 0, "n_threads": 1}
-    _, task = compare._prepare_labels(graph, pandas.Series(np.arange(30) % 3), [0.5], 1, settings)
+    _, (task,) = compare._prepare_labels(graph, pandas.Series(np.arange(30) % 3), [0.5], 1, settings)
     classes = task.truth.argmax(axis=1) if task.truth.ndim == 2 else task.truth
     assert classes.tolist() == (order[task.rows] % 3).tolist()
 

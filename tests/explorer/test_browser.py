@@ -431,3 +431,13 @@ def test_a_hundred_thousand_nodes_move_smoothly(open_page, tmp_path):
     assert statistics.median(pan_frames(page, 40)) <= 4 * FRAME_MS
     page.wait_for_timeout(300)
     assert not page.evaluate("explorer.moving")  # drawn anew once at rest
+
+
+def test_names_stand_where_other_classes_are_not(open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    places = np.vstack([rng.normal(size=(900, 2)), rng.normal(9, 1, (100, 2))])
+    groups = np.where(np.arange(1000) < 700, "many", "few")  # 200 of the few are in the crowd
+    write_explorer(places, tmp_path / "crowd.html", groups, layout="auto", n_nearest=0)
+    page = open_page(path=tmp_path / "crowd.html")
+    anchors = {one["name"]: one for one in page.evaluate("explorer.anchors")}
+    assert anchors["many"]["x"] < 0 < anchors["few"]["x"]

@@ -415,11 +415,11 @@ def test_embeddings_for_torch_and_gensim(embedding):
 @pytest.mark.parametrize(
     ("package", "call", "hint"),
     [
-        ("pandas", lambda e, g: e.to_pandas(), r"kernelne\[graphs\]"),
-        ("pandas", lambda e, g: g.to_pandas(), r"kernelne\[graphs\]"),
-        ("networkx", lambda e, g: g.to_networkx(), r"kernelne\[graphs\]"),
+        ("pandas", lambda e, g: e.to_pandas(), r"\[graphs\]"),
+        ("pandas", lambda e, g: g.to_pandas(), r"\[graphs\]"),
+        ("networkx", lambda e, g: g.to_networkx(), r"\[graphs\]"),
         ("gensim.models", lambda e, g: e.to_gensim(), "needs gensim: pip install gensim"),
-        ("torch", lambda e, g: e.to_torch(), r"kernelne\[gpu\]"),
+        ("torch", lambda e, g: e.to_torch(), r"\[gpu\]"),
     ],
 )
 def test_what_is_missing_is_named(monkeypatch, embedding, package, call, hint):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelne.view.density import densest, shade, square_around
+from kernelne.view.density import densest, densities, shade, square_around
 
 
 def test_more_points_are_more_opaque_and_one_is_seen():
@@ -31,9 +31,29 @@ def test_colours_of_a_pixel_are_mixed():
     np.testing.assert_allclose(picture[picture[:, :, 3] > 0][0, :3], [0.75, 0.25, 0], atol=1e-6)
 
 
+def find_densest(places, others=()):
+    every = np.vstack([places, *others])
+    square = square_around(every)
+    return densest(places, square, densities(every, square))
+
+
 def test_densest_is_a_node_of_the_fullest_part():
     rng = np.random.default_rng(0)
     places = np.vstack([rng.normal(size=(50, 2)), rng.normal(9, 0.1, (40, 2))]).astype(np.float32)
-    found = densest(places, square_around(places))
+    found = find_densest(places)
     assert (places == found).all(axis=1).any()
     np.testing.assert_allclose(found, [9, 9], atol=0.5)
+
+
+def test_a_few_nodes_upon_each_other_are_not_the_fullest_part():
+    rng = np.random.default_rng(0)
+    places = np.vstack([rng.normal(size=(200, 2)), np.full((12, 2), 9)]).astype(np.float32)
+    assert np.abs(find_densest(places)).max() < 2
+
+
+def test_the_fullest_part_is_one_that_no_other_class_fills():
+    rng = np.random.default_rng(0)
+    crowd = rng.normal(size=(2000, 2)).astype(np.float32)
+    places = np.vstack([crowd[:300], rng.normal(9, 1, (200, 2))]).astype(np.float32)
+    assert np.abs(find_densest(places)).max() < 2
+    np.testing.assert_allclose(find_densest(places, [crowd[300:]]), [9, 9], atol=1.5)

@@ -100,5 +100,5 @@ def test_refusals(groups, monkeypatch):
         return real(name, *args, **more)
 
     monkeypatch.setattr(builtins, "__import__", without_umap)
-    with pytest.raises(MissingDependencyError, match=r"umap-learn.*kernelne\[explore\]"):
+    with pytest.raises(MissingDependencyError, match=r"umap-learn.*\[explore\]"):
         layout_nodes(groups, "umap")

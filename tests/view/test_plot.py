@@ -222,7 +222,7 @@ def test_bad_arguments(groups, tmp_path, monkeypatch):
         with pytest.raises((InputError, ParameterError), match=re.escape(words)):
             plot_map(*arguments, **options)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match=r"kernelne\[plot\]"):
+    with pytest.raises(MissingDependencyError, match=r"\[plot\]"):
         plot_map(embedding, tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
@@ -282,7 +282,7 @@ def test_highlighted_classes_are_coloured_and_all_others_grey(groups, tmp_path, 
 def test_many_nodes_are_drawn_by_density(monkeypatch, groups, tmp_path, drawn):
     monkeypatch.setattr(plot, "_MOST_POINTS", 200)
     embedding, labels = groups
-    plot_map(embedding, tmp_path / "a.png", labels, highlight=["ant", "bee"])
+    plot_map(embedding, tmp_path / "a.png", labels, highlight=np.array(["ant", "bee"]))
     plot_map(embedding, tmp_path / "b.svg")
     assert not points(drawn[0])
     assert not points(drawn[1])

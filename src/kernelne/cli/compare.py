@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelne.cli import completion
-from kernelne.cli.inputs import check_files, given_graph, own_labels, told
+from kernelne.cli.inputs import check_files, given_graph, own_labels, parse_time, told
 from kernelne.cli.options import (
     LABELS,
     LIMITED,
@@ -22,11 +22,11 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_table, say, working
+from kernelne.cli.output import begin, duration, print_json, print_scores, say, working
 from kernelne.errors import ParameterError
 
 if TYPE_CHECKING:
-    from kernelne.comparison.compare import MethodResult
+    from kernelne.comparison.results import MethodResult
 
 
 @takes(LIMITED, LABELS, {name: MODEL[name] for name in ("dim", "n_threads")})
@@ -48,6 +48,20 @@ def compare(
     repeats: Annotated[
         int, typer.Option("--repeats", min=1, help="Labels: number of random splits for each training share.")
     ] = 10,
+    splits: Annotated[
+        int,
+        typer.Option(
+            "--splits", min=1, help="Links: number of splits; each hides other edges and embeds the rest."
+        ),
+    ] = 1,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            help="Skip methods that are estimated to take longer, such as 90s, 5m or 1h30m.",
+            show_default="none is skipped",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="Picture of the scores to write: .png or .svg."),
@@ -59,11 +73,16 @@ def compare(
     as_json: JsonOption = False,
     **given: Any,
 ) -> None:
-    """Compare all methods on a graph: scores by labels or by hidden links, seconds and memory."""
+    """Compare all methods on a graph: scores by labels or by hidden links, seconds and memory.
+
+    First prints how long each method will take, estimated from the size of the graph and a short timing.
+    """
     if links and labels is not None:
         raise ParameterError("--labels", labels, "labels are not used with --links: give one of the two")
     check_files(output, graph, labels, given["nodes"])
-    from kernelne.comparison.compare import METHODS, compare_methods, draw_comparison, find_method
+    seconds = None if limit is None else parse_time(limit)
+    from kernelne.comparison.compare import METHODS, compare_methods, find_method
+    from kernelne.comparison.results import draw_comparison
 
     chosen = list(METHODS) if methods is None else [find_method(m.strip()) for m in methods.split(",")]
     if output is not None:
@@ -83,8 +102,9 @@ def compare(
 
     with working():
         found = compare_methods(
-            loaded, known, methods=chosen, dim=dim, n_repeats=repeats, random_state=random_state,
-            n_threads=given["n_threads"], progress=tell,
+            loaded, known, methods=chosen, dim=dim, n_repeats=repeats, n_splits=splits, max_seconds=seconds,
+            random_state=random_state, n_threads=given["n_threads"], plan=None if quiet else _say_plan,
+            progress=tell,
         )  # fmt: skip
     if output is not None and any(result.scores for result in found.results):
         title = f"{Path(graph).name}: {loaded.n_nodes:,} nodes, {loaded.n_edges:,} edges"
@@ -94,7 +114,7 @@ def compare(
         facts = {"nodes": loaded.n_nodes, "edges": loaded.n_edges, "dim": dim, "seed": random_state}
         print_json(facts | found.to_dict())
     else:
-        print_table(*found.table())
+        print_scores(*found.table())
         for result in found.results:
             if result.error:
                 print(f"{result.method}: {result.error}")
@@ -114,14 +134,22 @@ def _check_plot(output: Path, overwrite: bool) -> None:
     new_figure(1, 1)
 
 
+def _say_plan(estimates: dict[str, float | None]) -> None:
+    """Print how long the methods will take."""
+    told = [f"{name} {'?' if seconds is None else duration(seconds)}" for name, seconds in estimates.items()]
+    total = duration(sum(seconds or 0.0 for seconds in estimates.values()))
+    say(f"Estimated time of training, scoring not counted: about {total} ({', '.join(told)})")
+
+
 def _say_row(result: MethodResult) -> None:
     """Print the result of a method that has finished."""
     for warning in result.warnings:
         say(f"warning: {result.method}: {warning}")
     if result.error:
-        say(f"{result.method:16} failed: {result.error}")
+        failed = "" if result.error.startswith("skipped") else "failed: "
+        say(f"{result.method:16} {failed}{result.error}")
         return
-    from kernelne.comparison.compare import measure_label
+    from kernelne.comparison.results import measure_label
 
     *scores, seconds, memory = result.cells(result.scores)[1:]
     told = [f"{measure_label(name)} {score}" for name, score in zip(result.scores, scores, strict=True)]

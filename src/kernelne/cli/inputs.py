@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -286,3 +287,17 @@ def told(graph: Graph) -> str:
     if graph.neighbours.size:
         first = f", such as {graph.nodes[row]} – {graph.nodes[graph.neighbours[graph.offsets[row]]]}"
     return repr(graph).strip("<>") + first
+
+
+def parse_time(text: str) -> float:
+    """90, 90s, 5m, 1h30m → seconds."""
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip().lower())
+    seconds = 0.0
+    if found:
+        seconds = sum(
+            float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)
+        )
+    if not seconds:
+        raise ParameterError("--time", text, "must be hours, minutes and seconds, such as 90s, 5m or 1h30m")
+    return seconds

@@ -101,6 +101,14 @@ def summary(values: dict[str, NDArray[np.float64]]) -> dict[str, float]:
     return means | {f"{name}_sd": float(array.std()) for name, array in values.items()}
 
 
+def duration(seconds: float) -> str:
+    """Format a time roughly: 0.4 s, 12 s, 3 min, 2.5 h."""
+    for limit, unit, digits, name in ((9.5, 1, 1, "s"), (90, 1, 0, "s"), (5400, 60, 0, "min")):
+        if seconds < limit:
+            return f"{seconds / unit:.{digits}f} {name}"
+    return f"{seconds / 3600:.1f} h"
+
+
 def spread(values: NDArray[np.float64]) -> str:
     """Format mean and standard deviation, or a single value."""
     return f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if values.size > 1 else "")

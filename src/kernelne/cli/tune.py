@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelne.cli.inputs import check_files, given_graph, own_labels, told
+from kernelne.cli.inputs import check_files, given_graph, own_labels, parse_time, told
 from kernelne.cli.options import (
     LABELS,
     LIMITED,
@@ -27,7 +27,7 @@ from kernelne.cli.options import (
     default_of,
     takes,
 )
-from kernelne.cli.output import begin, print_json, print_table, say, working
+from kernelne.cli.output import begin, duration, print_json, print_table, say, working
 from kernelne.errors import InputError, ParameterError
 
 #: Options that fix a parameter, which is then not searched.
@@ -41,7 +41,6 @@ _OFF = {
     "weighted": "--unweighted",
     "header": "--no-header",
 }
-_UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 @takes(LIMITED, LABELS, _FIXED)
@@ -89,7 +88,7 @@ def tune(
 
     if links and labels is not None:
         raise ParameterError("--labels", labels, "labels are not used with --links: give one of the two")
-    seconds = None if limit is None else _parse_time(limit)
+    seconds = None if limit is None else parse_time(limit)
     if not 0 < train_size < 100:
         raise ParameterError("--train-size", train_size, "must be a percentage above 0 and below 100")
     check_files(output, graph, labels, given["nodes"])
@@ -166,23 +165,5 @@ def _stem(graph: str) -> str:
 def _line(trial: Any, best: Any, left: float) -> str:
     """Describe a trial in one line."""
     score = f"failed: {trial.error}" if trial.score is None else f"{trial.score:.4f}"
-    eta = "" if math.isnan(left) else f", about {_duration(left)} left"
+    eta = "" if math.isnan(left) else f", about {duration(left)} left"
     return f"trial {trial.number + 1}: {score} (best {best.score:.4f}{eta})  {trial}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
-def _parse_time(text: str) -> float:
-    """90, 90s, 5m, 1h30m → seconds."""
-    number = r"(\d+(?:\.\d+)?)"
-    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip().lower())
-    seconds = 0.0
-    if found:
-        seconds = sum(
-            float(part or 0) * unit for part, unit in zip(found.groups(), _UNITS.values(), strict=True)
-        )
-    if not seconds:
-        raise ParameterError("--time", text, "must be hours, minutes and seconds, such as 90s, 5m or 1h30m")
-    return seconds

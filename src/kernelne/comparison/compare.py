@@ -6,27 +6,25 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernelne import baselines
-from kernelne._checks import check_count, check_seed, encode_labels
-from kernelne._html import html_table
-from kernelne.comparison.worker import LabelTask, LinkTask, Order, Scores, describe_estimator
+from kernelne._checks import check_count, check_number, check_seed, encode_labels
+from kernelne.comparison.results import Comparison, MethodResult, rank
+from kernelne.comparison.timing import Clock
+from kernelne.comparison.worker import LabelTask, LinkTask, Order, describe_estimator
 from kernelne.errors import InputError, ParameterError
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes
 from kernelne.evaluation.link_splits import split_links
 from kernelne.evaluation.links import control_scores, rank_scores
 from kernelne.graph import Graph, as_graph
-from kernelne.io.files import atomic_output
 from kernelne.io.labels import Labels, by_id
-from kernelne.view.figures import new_figure
 
 #: The methods by name: the default, the paper's four models, the model without a kernel, the baselines.
 METHODS: dict[str, Callable[..., Any]] = {
@@ -56,111 +54,11 @@ _CONTROLS = {
     "common_neighbours": "common neighbours",
     "adamic_adar": "Adamic–Adar",
 }
-_MEASURES = {
-    "micro_f1": "micro-F1",
-    "macro_f1": "macro-F1",
-    "auc": "AUC",
-    "average_precision": "average precision",
-}
 #: Ctrl-C reaches all processes of a terminal; only the parent process must act on it.
 _CHILD = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = sys.argv[1:]; "
     "from kernelne.comparison.worker import serve; serve()"
 )
-
-
-def measure_label(measure: str) -> str:
-    """Return the display name of a score: "micro-F1 10 %" for micro_f1_10."""
-    base, _, share = measure.rpartition("_")
-    return f"{_MEASURES[base]} {share} %" if base in _MEASURES else _MEASURES[measure]
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """Scores, time and memory of one method.
-
-    Attributes
-    ----------
-    method: name of the method.
-    scores: for each measure, the score of each split; empty if the method failed.
-    seconds: time of `fit`; if a parameter was chosen, of all fits and the validation; None for a control.
-    peak_bytes: peak memory of the process during `fit`; None if unknown.
-    error: the reason why there are no scores; None if there are.
-    chosen: parameters chosen by validation: for each share of training labels, the most frequent choice.
-    warnings: messages of the warnings issued.
-    """
-
-    method: str
-    scores: Scores = field(default_factory=dict)
-    seconds: float | None = None
-    peak_bytes: int | None = None
-    error: str | None = None
-    chosen: dict[str, list[int]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    def mean(self, measure: str) -> float:
-        """Return the mean of a score over the splits; nan if the method failed."""
-        return float(np.mean(self.scores[measure])) if self.scores else float("nan")
-
-    def cells(self, measures: Iterable[str]) -> list[str]:
-        """Return a row of the table: name, scores, seconds, memory in MiB; "–" for unknown values."""
-        scores = [f"{self.mean(measure):.3f}" if self.scores else "–" for measure in measures]
-        seconds = "–" if self.seconds is None else f"{self.seconds:.2f}"
-        memory = "–" if self.peak_bytes is None else f"{self.peak_bytes / 2**20:,.0f}"
-        return [self.method, *scores, seconds, memory]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, with means and standard deviations of the scores."""
-        found: dict[str, Any] = {"method": self.method}
-        for measure, values in self.scores.items():
-            found |= {measure: float(np.mean(values)), f"{measure}_sd": float(np.std(values))}
-        memory = None if self.peak_bytes is None else round(self.peak_bytes / 2**20, 1)
-        found |= {"seconds": self.seconds, "peak_memory_MiB": memory, "chosen": self.chosen}
-        return found | {"warnings": list(self.warnings), "error": self.error}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Results of all methods on one graph; `print` shows a table.
-
-    Attributes
-    ----------
-    task: "labels" or "links".
-    measures: names of the scores; results are sorted by the first.
-    results: results of all methods, the best first, failed methods last.
-    controls: scores reached without vectors, the best first.
-    """
-
-    task: str
-    measures: tuple[str, ...]
-    results: tuple[MethodResult, ...]
-    controls: tuple[MethodResult, ...]
-
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the column names, and a row for each method and control with scores, the best first."""
-        columns = ["method", *map(measure_label, self.measures), "seconds", "peak MiB"]
-        scored = [result for result in self.results if result.scores]
-        ranked = _rank([*scored, *self.controls], self.measures[0])
-        return columns, [result.cells(self.measures) for result in ranked]
-
-    def __str__(self) -> str:
-        columns, rows = self.table()
-        widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-                 for row in (columns, *rows)]  # fmt: skip
-        failed = [f"{result.method}: {result.error}" for result in self.results if result.error]
-        return "\n".join([*lines, *failed])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self.table())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        results = [result.to_dict() for result in self.results]
-        controls = [
-            {k: v for k, v in c.to_dict().items() if k in {"method", *c.scores}} for c in self.controls
-        ]
-        return {"task": self.task, "sorted_by": self.measures[0], "results": results, "controls": controls}
 
 
 def compare_methods(
@@ -172,8 +70,11 @@ def compare_methods(
     train_sizes: Iterable[float] = (0.1, 0.5),
     n_repeats: int = 10,
     test_share: float = 0.5,
+    n_splits: int = 1,
+    max_seconds: float | None = None,
     random_state: int = 0,
     n_threads: int | None = None,
+    plan: Callable[[dict[str, float | None]], Any] | None = None,
     progress: Callable[[MethodResult], Any] | None = None,
 ) -> Comparison:
     """Run methods on one graph, one after the other, and score their vectors in the same way.
@@ -195,6 +96,11 @@ def compare_methods(
     dim, random_state, n_threads: parameters of every method given by name.
     train_sizes, n_repeats: as in `classify_nodes`.
     test_share: without labels, the share of the edges that is hidden.
+    n_splits: without labels, the number of times that edges are hidden and the rest is embedded.
+    max_seconds: methods whose fits are estimated to take longer are skipped.
+    plan: called before the first method runs with the estimated seconds of the fits of each, {name: seconds};
+        None for estimators of other packages, which are never skipped. Estimates follow from the size of the
+        graph and a short timing on this machine; expect them to be wrong by up to a factor of two.
     progress: called with the MethodResult of each method as it finishes.
 
     With labels, the numbers of clusters of GEMSEC and of communities of MNMF are chosen from the KernelNE
@@ -213,25 +119,60 @@ def compare_methods(
     check_count("n_threads", 1 if n_threads is None else n_threads)
     settings = {"dim": dim, "random_state": check_seed(random_state), "n_threads": n_threads}
     estimators = _make_estimators(methods, settings)
-    task: LabelTask | LinkTask
+    if max_seconds is not None:
+        check_number("max_seconds", max_seconds, positive=True)
+    tasks: Sequence[LabelTask | LinkTask]
     if labels is None:
-        controls, task = _prepare_links(checked, test_share, settings)
+        controls, tasks = _prepare_links(checked, test_share, n_splits, settings)
     else:
-        controls, task = _prepare_labels(checked, labels, train_sizes, n_repeats, settings)
-    results = []
+        controls, tasks = _prepare_labels(checked, labels, train_sizes, n_repeats, settings)
+    orders = {}
     for name, estimator in estimators.items():
-        choose = None if isinstance(methods, Mapping) else _list_choices(name, checked)
-        results.append(_run(name, Order(estimator, task, choose)))
+        choose = None if labels is None or isinstance(methods, Mapping) else _list_choices(name, checked)
+        orders[name] = [Order(estimator, task, choose) for task in tasks]
+    told = plan is not None or max_seconds is not None
+    estimates = _estimate(orders, n_threads) if told else dict.fromkeys(orders)
+    if plan is not None:
+        plan(estimates)
+    results = []
+    for name, own in orders.items():
+        expected = estimates[name]
+        if max_seconds is not None and expected is not None and expected > max_seconds:
+            limit = f"skipped: about {expected:.0f} s estimated, the limit is {max_seconds:g} s"
+            result = MethodResult(name, error=limit)
+        else:
+            result = _join([_run(name, order) for order in own])
+        results.append(replace(result, estimated_seconds=expected))
         if progress is not None:
             progress(results[-1])
     measures = tuple(controls[0].scores)
-    ranked = _rank(results, measures[0]), _rank(controls, measures[0])
+    ranked = rank(results, measures[0]), rank(controls, measures[0])
     return Comparison("links" if labels is None else "labels", measures, *ranked)
 
 
-def _rank(results: Iterable[MethodResult], measure: str) -> tuple[MethodResult, ...]:
-    """Sort by the mean of a score, the best first, failed methods last."""
-    return tuple(sorted(results, key=lambda r: -r.mean(measure) if r.scores else float("inf")))
+def _estimate(orders: Mapping[str, Sequence[Order]], n_threads: int | None) -> dict[str, float | None]:
+    """Return the estimated seconds of all fits of each method; None if unknown."""
+    clock = Clock(n_threads)
+    found: dict[str, float | None] = {}
+    for name, (first, *others) in orders.items():
+        seconds = clock.seconds(first.estimator, first.task.graph)
+        fits = 1 if first.choose is None else len(first.choose[1])
+        found[name] = None if seconds is None else seconds * fits * (1 + len(others))
+    return found
+
+
+def _join(results: Sequence[MethodResult]) -> MethodResult:
+    """Join the results of one method on several splits: all scores, mean time, largest memory."""
+    failed = next((result for result in results if result.error), None)
+    if failed is not None or len(results) == 1:
+        return failed or results[0]
+    return replace(
+        results[0],
+        scores={name: [score for r in results for score in r.scores[name]] for name in results[0].scores},
+        seconds=float(np.mean([result.seconds or 0.0 for result in results])),
+        peak_bytes=max((r.peak_bytes for r in results if r.peak_bytes is not None), default=None),
+        warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),
+    )
 
 
 def find_method(name: str) -> str:
@@ -266,7 +207,7 @@ def _list_choices(name: str, graph: Graph) -> tuple[str, tuple[int, ...]] | None
 
 def _prepare_labels(
     graph: Graph, labels: Any, train_sizes: Iterable[float], n_repeats: int, settings: dict[str, Any]
-) -> tuple[list[MethodResult], LabelTask]:
+) -> tuple[list[MethodResult], list[LabelTask]]:
     """Return the task for labels of the graph's nodes, and the score of guessing the most frequent labels."""
     rows = np.arange(graph.n_nodes)
     labels = by_id(labels, graph.nodes)
@@ -282,21 +223,28 @@ def _prepare_labels(
     truth = labels.toarray() if hasattr(labels, "toarray") else np.asarray(labels)
     truth = encode_labels(truth, len(truth)) if truth.ndim == 1 else truth
     task = LabelTask(graph, rows, truth, guessed.train_sizes, n_repeats, seed, n_threads)
-    return [MethodResult("most frequent labels", task.named(guessed))], task
+    return [MethodResult("most frequent labels", task.named(guessed))], [task]
 
 
 def _prepare_links(
-    graph: Graph, test_share: float, settings: dict[str, Any]
-) -> tuple[list[MethodResult], LinkTask]:
-    """Hide edges of the graph; score them by degrees and by common neighbours as controls."""
-    split = split_links(graph, test_share=test_share, random_state=settings["random_state"])
-    edges, others = (control_scores(split.graph, p) for p in (split.test_edges, split.test_non_edges))
-    controls = []
-    for name, shown in _CONTROLS.items():
-        found = rank_scores(edges[name], others[name])
-        scores = {"auc": [found.auc], "average_precision": [found.average_precision]}
-        controls.append(MethodResult(shown, scores))
-    return controls, LinkTask(split)
+    graph: Graph, test_share: float, n_splits: int, settings: dict[str, Any]
+) -> tuple[list[MethodResult], list[LinkTask]]:
+    """Hide edges of the graph, n_splits times; score them by degrees and by common neighbours as controls."""
+    check_count("n_splits", n_splits)
+    seed = settings["random_state"]
+    if seed + n_splits > 2**32:
+        raise ParameterError("random_state", seed, f"the seeds of {n_splits} splits must be below 2**32")
+    tasks = []
+    controls: dict[str, list[MethodResult]] = {shown: [] for shown in _CONTROLS.values()}
+    for own_seed in range(seed, seed + n_splits):
+        split = split_links(graph, test_share=test_share, random_state=own_seed)
+        edges, others = (control_scores(split.graph, p) for p in (split.test_edges, split.test_non_edges))
+        for name, shown in _CONTROLS.items():
+            found = rank_scores(edges[name], others[name])
+            scores = {"auc": [found.auc], "average_precision": [found.average_precision]}
+            controls[shown].append(MethodResult(shown, scores))
+        tasks.append(LinkTask(split))
+    return [replace(_join(each), seconds=None) for each in controls.values()], tasks
 
 
 def _run(name: str, order: Order) -> MethodResult:
@@ -340,40 +288,3 @@ def _explain_death(code: int, said: str) -> str:
         return f"its process was killed by signal {-code}{short}"
     last = said.strip().rpartition("\n")[2]
     return f"its process ended with exit code {code}" + (f": {last}" if last else "")
-
-
-def draw_comparison(comparison: Comparison, path: Path, title: str = "", overwrite: bool = False) -> None:
-    """Draw scores, seconds and memory as bars to a .png or .svg; the file is written whole or not at all."""
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg"):
-        raise ParameterError("path", str(path), "must end in .png or .svg")
-    shown = [result for result in reversed(comparison.results) if result.scores]
-    figure = new_figure(11, 1.6 + 0.34 * len(shown))
-    axes = figure.subplots(1, 3, sharey=True, width_ratios=[2, 1, 1])
-    places = np.arange(len(shown))
-    measures = [name for name in comparison.measures if name.startswith(("micro", "auc"))]
-    height = 0.8 / len(measures)
-    for k, measure in enumerate(measures):
-        values = [result.mean(measure) for result in shown]
-        offset = 0.4 - height * (k + 0.5)
-        bars = axes[0].barh(places + offset, values, height, label=measure_label(measure), color=f"C{k}")
-        axes[0].bar_label(bars, fmt="%.3f", fontsize=7, padding=2)
-        best = max(control.mean(measure) for control in comparison.controls)
-        axes[0].axvline(best, color=f"C{k}", linestyle=":", label=f"{measure_label(measure)}, no vectors")
-    axes[0].set(yticks=places, yticklabels=[result.method for result in shown], xlim=(0, 1.1))
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    for panel, name, values in (
-        (axes[1], "seconds", [result.seconds or 0.0 for result in shown]),
-        (axes[2], "peak MiB", [(result.peak_bytes or 0) / 2**20 for result in shown]),
-    ):
-        bars = panel.barh(places, values, 0.6, color="0.6")
-        panel.bar_label(bars, fmt="%.3g" if name == "seconds" else "%.0f", fontsize=7, padding=2)
-        panel.set_xlabel(name)
-        panel.margins(x=0.25)
-    if shown and min(result.seconds or 0.0 for result in shown) > 0:
-        axes[1].set_xscale("log")
-    for panel in axes:
-        panel.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title)
-    with atomic_output(path, overwrite) as temporary:
-        figure.savefig(temporary, format=kind, dpi=120)

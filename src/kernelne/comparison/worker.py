@@ -39,6 +39,7 @@ from kernelne.evaluation.classification import ClassificationScores, classify_no
 from kernelne.evaluation.link_splits import LinkSplit
 from kernelne.evaluation.links import score_links
 from kernelne.graph import Graph
+from kernelne.graph.times import TimedArcs
 
 #: Share of the training nodes that the classifier is fitted on to choose a parameter; the others validate.
 _FITTED = 0.8
@@ -140,6 +141,8 @@ class Order:
         values = {f.name: getattr(part, f.name) for part in (task.graph, task) for f in fields(part)}
         for name in ("graph", "nodes", "n_merged"):
             del values[name]
+        timed = values.pop("timed") or ()
+        values |= {f"timed_{number}": array for number, array in enumerate(timed)}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
         head = {
             "estimator": describe_estimator(self.estimator),
@@ -161,7 +164,9 @@ class Order:
         values |= {name: np.lib.format.read_array(pipe, allow_pickle=False) for name in head["arrays"]}
         csr = ("offsets", "neighbours", "weights", "directed")
         offsets, neighbours, weights, directed = (values.pop(name) for name in csr)
-        graph = Graph(offsets, neighbours, weights, directed, np.arange(len(offsets) - 1))
+        arcs = [values.pop(name) for name in list(values) if name.startswith("timed_")]
+        timed = TimedArcs(*arcs) if arcs else None
+        graph = Graph(offsets, neighbours, weights, directed, np.arange(len(offsets) - 1), timed=timed)
         task = LabelTask(graph, **values) if "truth" in values else LinkTask(LinkSplit(graph, **values))
         module, name, parameters = head["estimator"]
         return cls(attrgetter(name)(import_module(module))(**parameters), task, head["choose"])

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 
 #: Most pixels of a side of the picture of all points, and cells of a side in which densities are compared.
 _PIXELS, _CELLS = 1000, 48
+#: Width of the neighbourhood of a cell in which a class is dense, in cells.
+_AROUND = 2.0
 #: A point colours its pixel and, more faintly, those around it, so that one by itself can be seen.
 _POINT = np.array([0.35, 1.0, 0.35])
 #: Opacity of one point by itself, and the share of pixels with points that are less than fully opaque.
@@ -57,14 +60,29 @@ def shade(
     return picture
 
 
-def densest(places: NDArray[np.float32], square: tuple[float, float, float, float]) -> NDArray[np.float32]:
-    """Return the place (2,) where places (n, 2) are densest: that of a node in the fullest cell."""
-    at = _cells_of(places, square, _CELLS)
-    counts = _blurred(np.bincount(at, minlength=_CELLS * _CELLS))
+def densest(
+    places: NDArray[np.float32], square: tuple[float, float, float, float], every: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return the place (2,) for the name of a class at places (n, 2): of a node where the class is dense.
+
+    every: `densities` of all nodes. What counts is the density times the share of the class there, so that
+    the name does not stand where all classes are dense.
+    """
+    own = densities(places, square)
+    counts = np.divide(own**2, every, out=np.zeros_like(own), where=every > 0)
     y, x = np.unravel_index(int(counts.argmax()), counts.shape)
     left, right, low, high = square
     middle = left + (x + 0.5) / _CELLS * (right - left), low + (y + 0.5) / _CELLS * (high - low)
     found: NDArray[np.float32] = places[np.square(places - np.array(middle)).sum(axis=1).argmin()]
+    return found
+
+
+def densities(places: NDArray[np.float32], square: tuple[float, float, float, float]) -> NDArray[np.float64]:
+    """Return how many places (n, 2) are around each cell of the square; past a few upon each other."""
+    table = np.bincount(_cells_of(places, square, _CELLS), minlength=_CELLS * _CELLS)
+    found: NDArray[np.float64] = gaussian_filter(
+        table.reshape(_CELLS, _CELLS).astype(np.float64), _AROUND, mode="constant"
+    )
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kernelne.graph.ops import as_undirected, edges_of
 from kernelne.io.files import PathLike, atomic_output, check_output
 from kernelne.io.labels import Labels, as_labels
 from kernelne.progress import Progress
-from kernelne.view.density import densest, pixels_for, shade, square_around
+from kernelne.view.density import densest, densities, pixels_for, shade, square_around
 from kernelne.view.figures import new_figure
 from kernelne.view.kept import kept_layout
 from kernelne.view.layout import check_layout
@@ -72,7 +72,7 @@ def plot_map(
     labels: Any = None,
     *,
     graph: Any = None,
-    highlight: Sequence[Any] = (),
+    highlight: Iterable[Any] = (),
     layout: str | NDArray[np.float32] = "auto",
     title: str | None = None,
     dark: bool = False,
@@ -111,9 +111,10 @@ def plot_map(
     seed = check_seed(random_state)
     theme = _DARK if dark else _LIGHT
     known = None if labels is None else as_labels(labels, embedding.nodes)
-    if highlight and known is None:
+    wanted = [*map(str, highlight)]
+    if wanted and known is None:
         raise InputError("highlight: names classes of labels: give labels, too")
-    classes = None if known is None else _Classes(known, embedding.nodes, [*map(str, highlight)])
+    classes = None if known is None else _Classes(known, embedding.nodes, wanted)
     for name in [] if classes is None else classes.names:
         _check_text("the label", name)
     _check_text("the title", title or "")
@@ -257,7 +258,7 @@ def _draw_shades(axes: Any, places: NDArray[np.float32], theme: _Theme, classes:
 
 
 def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, theme: _Theme) -> None:
-    """Write the name of each class where it is densest, the largest first, unless another name is there."""
+    """Write the name of each class where it is dense, the largest first, unless another name is there."""
     from matplotlib.patheffects import withStroke
 
     square = square_around(places)
@@ -265,11 +266,13 @@ def _name_on_map(axes: Any, places: NDArray[np.float32], classes: _Classes, them
     sizes = np.bincount(classes.first[classes.first >= 0], minlength=len(classes.names))[:n_named]
     font = 13 if n_named <= 12 else 10
     unit = (square[1] - square[0]) / (72 * _HEIGHT)  # of a point, 1/72 inch, on the map
-    lift = 0 if classes.rest == "no label" else font  # highlighted classes may be small: above them
+    # Highlighted classes, and those of a large graph, may be as small as their names: above them.
+    lift = font if classes.rest != "no label" or len(places) > _MOST_POINTS else 0
     taken = np.empty((0, 3))
+    every = densities(places, square)
     for number in np.argsort(-sizes, kind="stable"):
         name = _plain(classes.names[number], _LONGEST_ON_MAP)
-        x, y = densest(places[classes.first == number], square).tolist()
+        x, y = densest(places[classes.first == number], square, every).tolist()
         half = 0.31 * font * len(name) * unit
         beside = np.abs(taken[:, 0] - x) < taken[:, 2] + half
         if (beside & (np.abs(taken[:, 1] - y) < 1.2 * font * unit)).any():

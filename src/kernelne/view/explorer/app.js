@@ -4,17 +4,29 @@ const byId = (id) => document.getElementById(id);
 const count = (number) => number.toLocaleString("en");
 const nodes = (number) => `${count(number)} ${number === 1 ? "node" : "nodes"}`;
 
-// Of the cells of a square grid that have nodes, the one with most in it and in those around it.
-function densestCell(counts, side) {
+// How many nodes are around each cell of a square grid, nearer ones counting more, given the nodes of each: wide enough
+// to see past a few that lie upon each other.
+function densities(counts, side) {
+  const weights = [1, 2, 3, 4, 3, 2, 1];
+  const blur = (from, step) => {
+    const to = new Float32Array(from.length);
+    for (let c = 0; c < from.length; c++) {
+      if (!from[c]) continue;
+      const at = step === 1 ? c % side : Math.floor(c / side);
+      for (let k = -3; k <= 3; k++) if (at + k >= 0 && at + k < side) to[c + k * step] += weights[k + 3] * from[c];
+    }
+    return to;
+  };
+  return blur(blur(counts, 1), side);
+}
+
+// Of the cells that have nodes of a class, the one where the class is dense and others are not.
+function densestCell(counts, every, side) {
+  const own = densities(counts, side);
   let [best, most] = [-1, 0];
   for (let c = 0; c < counts.length; c++) {
-    if (!counts[c]) continue;
-    const [x, y] = [Math.floor(c / side), c % side];
-    let near = 3 * counts[c];
-    for (let a = Math.max(x - 1, 0); a <= Math.min(x + 1, side - 1); a++) {
-      for (let b = Math.max(y - 1, 0); b <= Math.min(y + 1, side - 1); b++) near += counts[a * side + b];
-    }
-    if (near > most) [best, most] = [c, near];
+    const worth = counts[c] ? own[c] ** 2 / every[c] : 0;
+    if (worth > most) [best, most] = [c, worth];
   }
   return best;
 }
@@ -112,21 +124,26 @@ class App {
     this.draw();
   }
 
-  // Where to draw the names of groups: at a member where those shown are densest, the largest group first.
+  // Where to draw the names of groups: at a member where the group is dense among those shown, the largest group first.
   findAnchors() {
     const { places, n } = this.data;
     const side = 48;
     const counts = this.groups.list.map((group) => (group.other ? null : new Uint32Array(side * side)));
     const sizes = new Uint32Array(counts.length);
+    const total = new Uint32Array(side * side);
     const at = (value) => Math.min(side - 1, Math.max(0, Math.floor(((value + 1) / 2) * side)));
     const cell = (i) => at(places[2 * i]) * side + at(places[2 * i + 1]);
     for (let i = 0; i < n; i++) {
       const g = this.groupOf[i];
-      if (g < 0 || !counts[g]) continue;
-      counts[g][cell(i)]++;
+      if (g < 0) continue;
+      const c = cell(i);
+      total[c]++;
+      if (!counts[g]) continue;
+      counts[g][c]++;
       sizes[g]++;
     }
-    const full = counts.map((own) => own && densestCell(own, side));
+    const every = densities(total, side);
+    const full = counts.map((own) => own && densestCell(own, every, side));
     const members = new Int32Array(counts.length).fill(-1);
     for (let i = 0; i < n; i++) {
       const g = this.groupOf[i];
