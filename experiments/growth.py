@@ -7,7 +7,7 @@ a time, and after each the updated vectors and those of a new training are score
 labels, five splits), with the CPU time of both, one thread. A classifier trained before the first update is
 scored after the last one too. last: the same with the last part only. ten: ten updates of one per cent of
 the edges each. arrivals: nodes come in ten parts, the first five at once, with their edges to those that are
-there; updated, folded in and trained anew are scored after each part, also in results/growth.jsonl. folded:
+there; updated, folded in and trained anew are scored after each part, also in growth.jsonl. folded:
 5 % of the nodes are left out of the training, then folded in by their links; a classifier of the others is
 scored on them, beside one of a training with all nodes. links: hepth with a fifth of its edges hidden, the
 others come in ten parts; AUC of the kernel for hidden edges against non-edges of their degrees. weeks:
@@ -111,7 +111,7 @@ def folded(graph: Graph, truth: Any, seed: int) -> dict[str, float]:
 
 
 def arrivals(graph: Graph, truth: Any, seed: int) -> dict[str, float]:
-    """Nodes arrive; scores after the last part, and one line a part in results/growth.jsonl."""
+    """Nodes arrive; scores after the last part, and one line a part in growth.jsonl."""
     order = np.random.default_rng(seed).permutation(graph.n_nodes)
     edges, _ = edges_of(graph)
     rank = np.empty(graph.n_nodes, int)
@@ -225,7 +225,7 @@ PARTS = {
 }
 #: Parts that have a graph of their own.
 OWN = {"links": links, "weeks": weeks}
-RESULTS = Path(__file__).parent / "results" / "growth.jsonl"
+RESULTS = Path(__file__).with_name("growth.jsonl")
 
 
 def graphs(names: list[str]) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--graphs", default="cora,citeseer,dblp")
     parser.add_argument("--parts", default=",".join([*PARTS, *OWN]))
-    parser.add_argument("--plot", metavar="FILE", help="draw results/growth.jsonl instead")
+    parser.add_argument("--plot", metavar="FILE", help="draw growth.jsonl instead")
     given = parser.parse_args()
     if given.plot:
         plot(given.plot)
