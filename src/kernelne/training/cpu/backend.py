@@ -63,16 +63,19 @@ def walk_plan(config: TrainingConfig) -> WalkPlan:
 
 def start(prepared: Prepared) -> TrainingState:
     """Return center uniform in ±0.5/dim, context zero, coefficients 1, or uniform as well if learned."""
-    config, seed = prepared.config, np.uint64(prepared.config.seed)
-    n_kernels, spread = len(config.kernels), 0.5 / config.dim
+    config = prepared.config
     center = np.empty((prepared.n_nodes, config.dim), np.float32)
-    fill_uniform(center, seed, spread)
-    coefficients = np.ones(n_kernels)
-    if config.learn_coefficients:
-        first = np.empty((1, n_kernels), np.float32)
-        fill_uniform(first, ~seed, spread)
-        coefficients = first[0].astype(np.float64)
-    return TrainingState(center, np.zeros_like(center), coefficients)
+    fill_uniform(center, np.uint64(config.seed), 0.5 / config.dim)
+    return TrainingState(center, np.zeros_like(center), start_coefficients(config))
+
+
+def start_coefficients(config: TrainingConfig) -> NDArray[np.float64]:
+    """Return coefficients of 1, or uniform in ±0.5/dim if they are learned."""
+    if not config.learn_coefficients:
+        return np.ones(len(config.kernels))
+    first = np.empty((1, len(config.kernels)), np.float32)
+    fill_uniform(first, ~np.uint64(config.seed), 0.5 / config.dim)
+    return first[0].astype(np.float64)
 
 
 def fetch(state: TrainingState) -> TrainingState:
