@@ -278,6 +278,24 @@ MODEL: Options = {
     ),
 }
 
+_large = partial(_option, "Large graphs")
+ENGINE: Options = {
+    "memory": _large(
+        str | None, "--memory", help="Memory to use, such as 8GB; larger tables are trained on disk, in parts."
+    ),
+    "engine": _large(
+        str | None,
+        "--engine",
+        help=r"Train in parts: in memory, on disk, or on a cluster (ray; needs kernelne\[cluster]).",
+        default="not in parts, unless --memory or --parts asks for it",
+        complete=one_of(*completion.ENGINES),
+    ),
+    "parts": _large(int | None, "--parts", help="Number of parts.", default="chosen"),
+    "address": _large(
+        str | None, "--address", help="Cluster: local (a new one), auto (that of this machine) or HOST:PORT."
+    ),
+}
+
 GraphArgument = Annotated[
     str,
     typer.Argument(
@@ -345,7 +363,7 @@ SeedOption = Annotated[
 ]
 
 # Options with the same name as a parameter of the library; p and q are also parameters of random graphs.
-_SHARED = {*READING, *MODEL} - {"p", "q"}
+_SHARED = {*READING, *MODEL, *ENGINE} - {"p", "q"}
 _SHARED |= {"test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from kernelne.errors import InputError
 from kernelne.graph import Graph
 from kernelne.graph.ops import count_isolated
-from kernelne.training.backend import load_backend
+from kernelne.training.parts.plan import Engine, make_plan
 from kernelne.training.timing import run_seconds
 
 
@@ -21,15 +22,19 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
     """
     config = estimator.config(graph)
     n_tables = estimator.n_tables()
-    backend = load_backend(estimator.backend)
     degrees = graph.degrees
     n_components, component = connected_components(graph.to_scipy(), directed=False)
     rows = np.repeat(np.arange(graph.n_nodes), degrees)
+    plan = estimator.plan(graph)
+    seconds: Any = "not estimated for training in parts"
     try:
-        backend.check(graph, config, n_tables, estimator.dim)
-        seconds: Any = round(run_seconds(backend, graph, config), 1)
+        plan.backend.check(graph, config, n_tables, estimator.dim)
+        if plan.parts is None:
+            seconds = round(run_seconds(plan.backend, graph, config), 1)
     except InputError:
         seconds = "does not fit in memory"
+        with suppress(InputError):
+            plan = make_plan(graph, config, Engine("disk"), "cpu", n_tables)
     return {
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
@@ -49,7 +54,8 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
         "dim": estimator.dim,
         "walks": graph.n_nodes * config.walks_per_node,
         "threads": config.n_threads,
-        "estimated_memory_MiB": round(backend.run_bytes(graph, config, n_tables) / 2**20),
+        "plan": plan.told,
+        "estimated_memory_MiB": round(plan.needed / 2**20),
         "estimated_seconds": seconds,
         "fingerprint": graph.fingerprint,
     }

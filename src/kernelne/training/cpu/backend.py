@@ -32,7 +32,7 @@ from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_gra
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-__all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
+__all__ = ["check", "check_machine", "fetch", "keep", "prepare", "run", "run_bytes", "start"]
 
 _LARGEST_BLOCK = 65_536
 #: Numbers of 8 bytes between what two threads write: two cache lines, as some CPUs fetch them in pairs.
@@ -80,6 +80,9 @@ def start_coefficients(config: TrainingConfig) -> NDArray[np.float64]:
 
 def fetch(state: TrainingState) -> TrainingState:
     return state
+
+
+keep = fetch
 
 
 #: Trains on walks first … last − 1; returns their sums, as `model.mixture.Moments` unpacks them, and the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,12 +36,13 @@ class PartsBackend:
     """A backend whose blocks are run by an executor; its tables stay in parts until `fetch`."""
 
     executor: Executor
+    _task: Task | None = None
 
     def check_machine(self) -> None:
         """Do nothing: every machine has a CPU."""
 
     def check(self, graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:
-        plain.check(graph, config, n_tables, dim)
+        """Do nothing: the plan was made so that the run fits."""
 
     def run_bytes(self, graph: Graph, config: TrainingConfig, n_tables: float) -> int:
         return plain.run_bytes(graph, config, n_tables)
@@ -54,7 +55,8 @@ class PartsBackend:
         visits = expected_visits(walked, plan, config.walks_per_node)
         noise = [_noise_of(visits[nodes]) for nodes in _nodes(places, schedule)]
         find = Finder(walked, plan, config.window, places, schedule.bounds)
-        return Prepared(config, graph.n_nodes, Task(config, schedule, find, noise), noise)
+        self._task = Task(config, schedule, find, noise)
+        return Prepared(config, graph.n_nodes, self._task, noise)
 
     def start(self, prepared: Prepared) -> TrainingState:
         """Return the tables that a run without parts starts from, in parts, and coefficients.
@@ -86,6 +88,8 @@ class PartsBackend:
     ) -> TrainingState:
         """Train from `state` on; `on_block` is called, and can stop a run, after each sub-episode."""
         task: Task = prepared.graph
+        # Those of a checkpoint are files that will be removed.
+        state.center, state.context = (self.executor.adopt(table) for table in (state.center, state.context))
         n_walks, recorder = prepared.n_walks, Recorder(prepared.config, prepared.n_walks, state)
         with self.executor.training(task, state) as train:
             for sub in task.schedule.steps(state.next_walk, until):
@@ -96,9 +100,13 @@ class PartsBackend:
                     break
         return recorder.end()
 
-    def fetch(self, prepared: Prepared, state: TrainingState) -> TrainingState:
+    def keep(self, state: TrainingState) -> TrainingState:
+        return state
+
+    def fetch(self, state: TrainingState) -> TrainingState:
         """Return the state with its tables in the order of the nodes; those in parts are let go."""
-        task: Task = prepared.graph
+        task = self._task
+        assert task is not None
         for name in ("center", "context"):
             made = self.executor.room((task.schedule.n_nodes, task.config.dim))
             _assemble(getattr(state, name), task.find.places, task.schedule.bounds, made)

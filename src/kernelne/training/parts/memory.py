@@ -24,6 +24,8 @@ class InMemory:
     """The executor of one process."""
 
     def adopt(self, parts: Iterable[NDArray[np.float32]]) -> Table:
+        if isinstance(parts, list):
+            return parts
         return [np.array(part, np.float32, order="C") for part in parts]
 
     def room(self, shape: tuple[int, int]) -> NDArray[np.float32]:
