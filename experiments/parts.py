@@ -1,6 +1,6 @@
 """Scores of training in parts and of training without: micro-F1 by training share, and link AUC.
 
-KERNELNE_DATA=FOLDER python experiments/parts.py [--quick] [--graphs cora,ppi] [--parts 8] [--seeds 5] [--splits 10]
+KERNELNE_DATA=FOLDER python experiments/parts.py [--quick] [--graphs cora,ppi] [--parts 8] [--seeds 5]
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def predict(graph: str, parts: int, seed: int) -> dict[str, Any]:
     """Train in parts (0: without) on half of the edges, and predict the others."""
     split = split_links(load(graph)[0], test_share=0.5, random_state=seed)
     model = MKernelNE(parts=parts or None, random_state=seed, n_threads=1).fit(split.graph)
-    return {"scores": [score_links(model.embedding_, split).auc], "coefficients": model.coefficients_.tolist()}
+    return {
+        "scores": [score_links(model.embedding_, split).auc],
+        "coefficients": model.coefficients_.tolist(),
+    }
 
 
 def run(store: Store, graphs: Any, links: Any, shares: Any, parts: int, seeds: int, splits: int) -> None:

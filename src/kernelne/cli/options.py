@@ -280,9 +280,7 @@ MODEL: Options = {
 
 _large = partial(_option, "Large graphs")
 ENGINE: Options = {
-    "memory": _large(
-        str | None, "--memory", help="Memory to use, such as 8GB; larger tables are trained on disk, in parts."
-    ),
+    "memory": _large(str | None, "--memory", help="Memory to use, such as 8GB; more is kept on disk."),
     "engine": _large(
         str | None,
         "--engine",

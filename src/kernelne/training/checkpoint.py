@@ -2,8 +2,9 @@
 
 A checkpoint is a folder with the last two states that were written, each whole or not at all, with a hash of
 its arrays: if the newer one cannot be read, the older one is used. Of tables in parts only the last state is
-kept: its parts are written first, each to a file, then the file that names them. Random numbers depend on the number of a
-walk only, so a run that continues is the same run, to the bit where the backend repeats.
+kept: its parts are written first, each to a file, then the file that names them. Random numbers depend on the
+number of a walk, or of a block of pairs, only, so a run that continues is the same run, to the bit where the
+backend repeats.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def start_coefficients(config: TrainingConfig) -> NDArray[np.float64]:
         return np.ones(len(config.kernels))
     first = np.empty((1, len(config.kernels)), np.float32)
     fill_uniform(first, ~np.uint64(config.seed), 0.5 / config.dim)
-    return first[0].astype(np.float64)
+    return np.asarray(first[0], np.float64)
 
 
 def fetch(state: TrainingState) -> TrainingState:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np

@@ -165,7 +165,7 @@ def _train(
         for k in range(2)
     ]
     center, context = center.copy(), context.copy()
-    own_noise = AliasTable(*(each.copy() for each in noise))
+    own_noise = AliasTable(noise.keep.copy(), noise.other.copy())
     trained = train_block(block, config, coefficients, Pairs(*columns), own_noise, center, context)
     return center, context, tuple(trained)
 
@@ -217,7 +217,7 @@ def _is_here(host: str) -> bool:
 
 
 def _own() -> tuple[str, bool]:
-    """Task: the version of kernelne, with a hash of the code that blocks run; whether a token is asked for."""
+    """Task: return version and hash of the code that blocks run, and whether a token is asked for."""
     from ray._private.authentication.authentication_utils import is_token_auth_enabled
 
     version = f"{__version__} ({source_digest('kernelne.training.parts.block')[:8]})"
@@ -225,7 +225,7 @@ def _own() -> tuple[str, bool]:
 
 
 def _check_machines(ray: Any) -> None:
-    """Raise InputError if a machine of the cluster has another kernelne, or another machine needs no token."""
+    """Raise InputError if a machine has another kernelne, or is not this one and asks for no token."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     ask, alive = ray.remote(_own), [node for node in ray.nodes() if node["Alive"]]

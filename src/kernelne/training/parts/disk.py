@@ -7,8 +7,8 @@ directions, so that those used last, which the system still holds in memory, com
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kernelne.errors import OutputError
 from kernelne.training.checkpoint import WORK
-from kernelne.training.part_files import PartFiles, keep_part
+from kernelne.training.part_files import PartFiles, keep_part, remove_folder
 from kernelne.training.parts.block import Trained, train_block
 from kernelne.training.parts.executor import Table, Task, Train
 from kernelne.training.parts.pairs import Pairs, find_all
@@ -29,7 +29,7 @@ from kernelne.training.parts.schedule import Block, SubEpisode
 from kernelne.training.state import TrainingState
 
 #: Pairs that are found and written at a time, by each thread.
-SHARD_PAIRS = 2**23
+SHARD_PAIRS = 2**22
 #: Blocks in memory for each thread that trains: one is trained, another one read or written.
 AHEAD = 2
 
@@ -46,7 +46,7 @@ class OnDisk:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.parent = folder
-        self._made: tempfile.TemporaryDirectory[str] | None = None
+        self._made: Path | None = None
         self._numbers = count()
 
     def _file(self) -> Path:
@@ -54,8 +54,9 @@ class OnDisk:
         if self._made is None:
             if self.parent is not None:
                 self.parent.mkdir(exist_ok=True)
-            self._made = tempfile.TemporaryDirectory(prefix=WORK, dir=self.parent, ignore_cleanup_errors=True)
-        return Path(self._made.name, str(next(self._numbers)))
+            self._made = Path(tempfile.mkdtemp(prefix=WORK, dir=self.parent))
+            weakref.finalize(self, remove_folder, self._made)  # at the end of the process at the latest
+        return self._made / str(next(self._numbers))
 
     def adopt(self, parts: Iterable[NDArray[np.float32]]) -> Table:
         if isinstance(parts, _WorkFiles):
@@ -104,9 +105,7 @@ class OnDisk:
             center, context = state.center.read(i), state.context.read(j)
             pairs = shards.read(block)
             with may_train:
-                trained = train_block(
-                    block, task.config, coefficients, pairs, task.noise[j], center, context
-                )
+                trained = train_block(block, task.config, coefficients, pairs, task.noise[j], center, context)
             state.center.put(i, center, self._file())
             state.context.put(j, context, self._file())
             return trained
@@ -184,9 +183,3 @@ def pairs_per_walk(length: int, window: int) -> int:
     """Number of pairs of a walk that does not end early, at least 1."""
     near = min(window, length - 1)
     return max(2 * length * near - near * (near + 1), 1)
-
-
-def free_bytes(folder: Path | None) -> int:
-    """Space on the disk of a folder, or of that of temporary files."""
-    found = folder if folder is not None and folder.exists() else Path(tempfile.gettempdir())
-    return shutil.disk_usage(found).free

@@ -36,7 +36,7 @@ class Executor(Protocol):
     """Keeps the tables of a state in parts, and trains blocks."""
 
     def adopt(self, parts: Iterable[NDArray[np.float32]]) -> Table:
-        """Take parts over into a table of this executor, one at a time; its own tables are left as they are."""
+        """Take parts over into a table of this executor, one at a time; its own tables stay as they are."""
 
     def room(self, shape: tuple[int, int]) -> NDArray[np.float32]:
         """Return an array for a whole table in the order of the nodes, in memory or in a file."""

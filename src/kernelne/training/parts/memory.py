@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class _Pool:
             self.episode, self.held = sub.episode, range(0)
             first, last = sub.walks
             ends = [first + (last - first) * k // self.n_shards for k in range(self.n_shards + 1)]
-            self.shards = list(zip(ends[:-1], ends[1:], strict=True))
+            self.shards = list(pairwise(ends))
             self.counts = np.array(list(threads.map(lambda ends: count_pairs(self.find, *ends), self.shards)))
         if sub.number not in self.held:
             self._fill(sub, threads)

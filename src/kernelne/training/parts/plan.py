@@ -91,7 +91,9 @@ def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: str,
     else:
         parts = parts or _fitting(graph, config, most)
         needed = disk_bytes(graph, config, parts)
-        told = f"{parts} parts on disk, {gib(needed)} of memory and {gib(files_bytes(graph, config))} of files"
+        told = (
+            f"{parts} parts on disk, {gib(needed)} of memory and {gib(files_bytes(graph, config))} of files"
+        )
         found = PartsBackend(OnDisk(asked.folder))
     if most is not None and needed > most:
         remedy = 'engine="disk" needs less' if name == "memory" else "give more parts, or None"
