@@ -132,7 +132,7 @@ def _workers(machines):
     found = []
     for node in machines.nodes:
         names = {p: Path(f"/proc/{p}/cmdline").read_bytes() for p in _children(node.pid)}
-        found.append([p for p, name in names.items() if name.startswith(b"ray::")])
+        found.append([p for p, name in names.items() if name.startswith((b"ray::_", b"ray::IDLE"))])
     return found
 
 

@@ -32,6 +32,8 @@ from kernelne.walks.negatives import AliasTable
 
 #: How often a task is run again after its worker or machine was lost.
 RETRIES = 4
+#: Most tasks that find the pairs of an episode; each block takes an object from each of them.
+_MOST_SHARDS = 64
 #: The first version whose clusters can ask for a token.
 _OLDEST = (2, 52)
 _PATIENCE = 20.0  # seconds until a cluster must have answered
@@ -86,6 +88,21 @@ class OnRay:
         nodes, workers = len(self._alive()), int(self.ray.cluster_resources().get("CPU", 1))
         return f"a Ray cluster: machines {nodes}, workers {workers}"
 
+    def _homes(self, n_parts: int) -> list[Any]:
+        """Return the machine for each center part, if it is there: as many parts as it has workers.
+
+        Neighbouring parts are at one machine. A context part then stays there for several sub-episodes, and
+        goes round all machines once in an episode.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        alive = sorted(self._alive(), key=lambda node: str(node["NodeID"]))
+        slots = [node["NodeID"] for node in alive for _ in range(int(node["Resources"].get("CPU", 0)))]
+        if not slots:
+            return ["DEFAULT"] * n_parts
+        found = (slots[i * len(slots) // n_parts] for i in range(n_parts))
+        return [NodeAffinitySchedulingStrategy(node, soft=True) for node in found]
+
     def adopt(self, parts: Iterable[NDArray[np.float32]]) -> Table:
         if isinstance(parts, _Refs):
             return parts
@@ -104,7 +121,7 @@ class OnRay:
             table.refs = [ray.put(ray.get(ref)) for ref in table.refs]
         once, n_parts = {"num_cpus": 1, "max_retries": RETRIES}, task.schedule.n_parts
         find = ray.remote(_find).options(**once, num_returns=n_parts)
-        train_one = ray.remote(_train).options(**once, num_returns=3)
+        train_one = ray.remote(_train)
         finder, settings = ray.put(task.find), ray.put(config)
         noise = [ray.put(each) for each in task.noise]
         pairs: dict[int, list[list[Any]]] = {}
@@ -114,16 +131,17 @@ class OnRay:
             nonlocal n_machines
             if sub.episode not in pairs:
                 pairs.clear()
-                first, last = sub.walks
-                ends = [first + (last - first) * k // n_parts for k in range(n_parts + 1)]
-                shards = [find.remote(finder, *ends[k : k + 2]) for k in range(n_parts)]
+                (first, last), n_shards = sub.walks, min(n_parts, _MOST_SHARDS)
+                ends = [first + (last - first) * k // n_shards for k in range(n_shards + 1)]
+                shards = [find.remote(finder, *ends[k : k + 2]) for k in range(n_shards)]
                 # With one part a task returns its object, not a list of one.
                 pairs[sub.episode] = [shard if n_parts > 1 else [shard] for shard in shards]
-            begun = []
+            begun, where = [], self._homes(n_parts)
             for block in sub.blocks:
                 i, j = block.center, block.context
                 given = settings, coefficients, noise[j], state.center.refs[i], state.context.refs[j]
-                begun.append(train_one.remote(block, *given, *(shard[i] for shard in pairs[sub.episode])))
+                here = train_one.options(**once, num_returns=3, scheduling_strategy=where[i])
+                begun.append(here.remote(block, *given, *(shard[i] for shard in pairs[sub.episode])))
             trained = []
             for block, (center, context, result) in zip(sub.blocks, begun, strict=True):
                 try:
