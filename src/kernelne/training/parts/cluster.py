@@ -37,11 +37,14 @@ _MOST_SHARDS = 64
 #: The first version whose clusters can ask for a token.
 _OLDEST = (2, 52)
 _PATIENCE = 20.0  # seconds until a cluster must have answered
+#: What a client of HTTP/2 says first, with empty settings, and the kind of frame with which it is answered.
+_GREETING, _SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), b"\x04"
 
 
 def import_ray() -> Any:
     """Return the package ray; raises an error that names the extra if it is missing or too old."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the error that is raised tells them
     try:
         import ray
     except ImportError:
@@ -210,7 +213,7 @@ def _connect(ray: Any, address: str) -> None:
         if address.startswith("ray://") or not host or not port.isdecimal():
             raise ParameterError("address", address, "must be local, auto or HOST:PORT")
         try:
-            socket.create_connection((host, int(port)), _PATIENCE).close()
+            _greet(host, int(port))
         except OSError as error:
             told = error.strerror or str(error) or type(error).__name__
             raise InputError(f"address={address!r}: no Ray cluster answers there: {told}") from None
@@ -221,6 +224,15 @@ def _connect(ray: Any, address: str) -> None:
     except (ConnectionError, RuntimeError, TimeoutError, ValueError, ray.exceptions.RayError) as error:
         told = str(error).strip().partition("\n")[0]
         raise InputError(f"address={address!r}: no Ray cluster answers there: {told}") from None
+
+
+def _greet(host: str, port: int) -> None:
+    """Raise OSError unless a server of gRPC answers; Ray itself would wait for minutes."""
+    with socket.create_connection((host, port), _PATIENCE) as probe:
+        if os.environ.get("RAY_USE_TLS", "0") == "0":
+            probe.sendall(_GREETING)
+            if probe.recv(9)[3:4] != _SETTINGS:
+                raise OSError("what answers is no Ray cluster")
 
 
 def _is_here(host: str) -> bool:
