@@ -102,10 +102,11 @@ def predict(
 
 
 def measured(graph: Any, config: Any, engine: str) -> float:
+    from kernelne.training.backend import load_backend
     from kernelne.training.parts.plan import Engine, make_plan
 
     start = time.perf_counter()
-    backend = make_plan(graph, config, Engine(engine, config.parts), "cpu", 3.25).backend
+    backend = make_plan(graph, config, Engine(engine, config.parts), load_backend("cpu"), 3.25).backend
     prepared = backend.prepare(graph, config)
     backend.run(prepared, backend.start(prepared))
     return time.perf_counter() - start

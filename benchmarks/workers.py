@@ -29,7 +29,7 @@ def fit(graph: str, engine: str, parts: int, walks: int, threads: int) -> dict[s
         config = model.config(loaded)
         backend = load_backend("cpu")
         if engine != "plain":
-            plan = make_plan(loaded, config, Engine(engine, parts), "cpu", 3.25)
+            plan = make_plan(loaded, config, Engine(engine, parts), backend, 3.25)
             backend, config = plan.backend, _with(config, parts=plan.parts)
         prepared = backend.prepare(loaded, config)
         state = backend.start(prepared)

@@ -187,7 +187,13 @@ def _settings_of(
         raise InputError(f"embedding: must be an Embedding, not {type(embedding).__name__}")
     told, frame = embedding.provenance.get("parameters"), embedding.provenance.get("frame")
     lacking = [name for name in _NEEDED if getattr(embedding, name) is None]
-    names = TrainingConfig.__dataclass_fields__.keys() - {"n_threads", "deterministic", "seed", "dim"}
+    names = TrainingConfig.__dataclass_fields__.keys() - {
+        "n_threads",
+        "deterministic",
+        "seed",
+        "dim",
+        "parts",
+    }
     if not isinstance(told, dict) or not isinstance(frame, dict) or not names <= told.keys():
         lacking.append("settings of its training")
     elif told.get("vectors") == "joint" and embedding.axes is None:

@@ -23,7 +23,7 @@ from kernelne.growth import update_embedding
 from kernelne.model import combine_tables, defaults
 from kernelne.model.kernels import own_hashes
 from kernelne.progress import reporting
-from kernelne.training.backend import OnBlock, check_backend, load_backend, train
+from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
 from kernelne.training.checkpoint import Checkpoint, Interrupted, train_on
 from kernelne.training.config import TrainingConfig
 from kernelne.training.parts.plan import Engine, Plan, make_plan
@@ -78,7 +78,10 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def plan(self, graph: Graph) -> Plan:
         """Return how a graph is trained: without parts, or in how many, and where."""
-        return make_plan(graph, self.config(graph), self._engine(), self.backend, self.n_tables())
+        asked = self._engine()
+        if asked.is_plain:
+            return Plan(self._backend(), None, "without parts")
+        return make_plan(graph, self.config(graph), asked, self._backend(), self.n_tables())
 
     def _engine(self) -> Engine:
         kept = self._kept()
@@ -131,6 +134,8 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self._trained_with = asdict(config) | {
             name: self._settle(checked)[name] for name in ("dim", "vectors", "norm")
         }
+        if config.parts is None:
+            del self._trained_with["parts"]
         self._own_kernels = own_hashes(name for name, _ in config.kernels)
         self._trained_with |= {"model": type(self).__name__, "backend": self.backend}
         return self
@@ -191,11 +196,14 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
 
     def check_backend(self) -> None:
         """Raise the error that `fit` would raise if the device or its packages are missing."""
-        load_backend(self.backend).check_machine()
+        self._backend().check_machine()
         if self.engine == "ray":
             from kernelne.training.parts.cluster import import_ray
 
             import_ray()
+
+    def _backend(self) -> Backend:
+        return load_backend(self.backend)
 
     def fit_transform(self, graph: Any, y: Any = None) -> NDArray[np.float32]:
         """Fit, and return the vectors: float32 (n, dim); row i belongs to `graph.nodes[i]`."""

@@ -17,8 +17,8 @@ from kernelne.embedding import neighbours
 from kernelne.evaluation import links
 from kernelne.model import combine_tables, kernels
 from kernelne.training.backend import backend_names
-from kernelne.view import layout  # fmt: skip
 from kernelne.training.parts.plan import ENGINES
+from kernelne.view import layout  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
 

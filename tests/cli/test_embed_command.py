@@ -74,6 +74,10 @@ def test_stated_defaults_are_the_estimators():
             "random_state",
             "checkpoint",
             "checkpoint_every",
+            "engine",
+            "parts",
+            "memory",
+            "address",
         ):
             continue
         stated = parameters[name].annotation.__metadata__[0].show_default

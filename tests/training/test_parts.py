@@ -328,9 +328,9 @@ def test_the_plan_follows_from_the_memory():
     settings = config(dim=1024, walks_per_node=60)
 
     def plan(**asked):
-        return make_plan(graph, settings, Engine(**asked), "cpu", 3.25)
+        return make_plan(graph, settings, Engine(**asked), cpu, 3.25)
 
-    plainly = plan().needed
+    plainly = cpu.run_bytes(graph, settings, 3.25)
     assert plan().parts is plan(memory="4GB").parts is None
     assert plan(parts=5).parts == 5
     small, smaller = disk_bytes(graph, settings, 4), disk_bytes(graph, settings, 12)

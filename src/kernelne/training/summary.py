@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from kernelne.errors import InputError
 from kernelne.graph import Graph
 from kernelne.graph.ops import count_isolated
+from kernelne.training.backend import load_backend
 from kernelne.training.parts.plan import Engine, make_plan
 from kernelne.training.timing import run_seconds
 
@@ -34,7 +35,8 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
     except InputError:
         seconds = "does not fit in memory"
         with suppress(InputError):
-            plan = make_plan(graph, config, Engine("disk"), "cpu", n_tables)
+            plan = make_plan(graph, config, Engine("disk"), load_backend("cpu"), n_tables)
+    needed = plan.needed or plan.backend.run_bytes(graph, config, n_tables)
     return {
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
@@ -55,7 +57,7 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
         "walks": graph.n_nodes * config.walks_per_node,
         "threads": config.n_threads,
         "plan": plan.told,
-        "estimated_memory_MiB": round(plan.needed / 2**20),
+        "estimated_memory_MiB": round(needed / 2**20),
         "estimated_seconds": seconds,
         "fingerprint": graph.fingerprint,
     }

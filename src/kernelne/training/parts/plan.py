@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelne._memory import available_bytes, gib, parse_size
 from kernelne.errors import InputError, ParameterError
-from kernelne.training.backend import Backend, load_backend
+from kernelne.training.backend import Backend
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.memory import fixed_bytes
 from kernelne.training.parts.backend import PartsBackend
@@ -51,6 +51,11 @@ class Engine:
             if value is not None and backend != "cpu":
                 raise ParameterError(name, value, f'needs backend="cpu", not {backend!r}')
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was asked for."""
+        return self.name is None and self.parts is None and self.memory is None
+
     def bytes(self) -> int | None:
         """Memory that may be used; None: as much as there is."""
         return available_bytes() if self.memory is None else parse_size("memory", self.memory)
@@ -60,21 +65,24 @@ class Engine:
 class Plan:
     """Where a graph is trained, in how many parts (None: not in parts), and all of it in one line.
 
-    needed: memory at the peak in bytes; on a cluster, that of this process.
+    needed: memory at the peak in bytes; None: the backend tells it.
     """
 
     backend: Backend
     parts: int | None
-    needed: int
     told: str
+    needed: int | None = None
 
 
-def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: str, n_tables: float) -> Plan:
-    """Choose how to train; raises InputError if no number of parts is enough for the memory."""
-    plainly = load_backend(backend).run_bytes(graph, config, n_tables)
+def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: Backend, n_tables: float) -> Plan:
+    """Choose how to train; raises InputError if no number of parts is enough for the memory.
+
+    backend: the one that trains without parts.
+    """
+    plainly = backend.run_bytes(graph, config, n_tables)
     name, parts, most = asked.name, asked.parts, asked.bytes()
     if name is None and parts is None and (asked.memory is None or most is None or plainly <= most):
-        return Plan(load_backend(backend), None, plainly, f"without parts, {gib(plainly)} of memory")
+        return Plan(backend, None, f"without parts, {gib(plainly)} of memory")
     if name is None:
         name = "memory" if parts is not None and asked.memory is None else "disk"
     if name == "ray":
@@ -82,7 +90,7 @@ def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: str,
 
         cluster = OnRay(asked.address)
         parts = parts or max(2, min(cluster.n_parts(), graph.n_nodes))
-        return Plan(PartsBackend(cluster), parts, plainly, f"{parts} parts on {cluster.told()}")
+        return Plan(PartsBackend(cluster), parts, f"{parts} parts on {cluster.told()}", plainly)
     if name == "memory":
         parts = parts or min(_PARTS, graph.n_nodes)
         needed = plainly + pool_bytes(graph.n_nodes, config.dim)
@@ -101,7 +109,7 @@ def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: str,
             f"parts={parts}: {graph.n_nodes:,} nodes need {gib(needed)} of memory and there are {gib(most)}: "
             f"{remedy}"
         )
-    return Plan(found, parts, needed, told)
+    return Plan(found, parts, told, needed)
 
 
 def disk_bytes(graph: Graph, config: TrainingConfig, parts: int) -> int:
