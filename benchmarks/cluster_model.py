@@ -144,7 +144,8 @@ def main() -> None:
     rows = []
     for machines in (8, 32, 128):
         workers = machines * args.cores
-        hours = predict(found, 1e9, 22, 2 * workers, workers, "ray", EPISODES, machines, args.gigabits) / 3600
+        cluster = {"machines": machines, "gigabits": args.gigabits, "task": args.task}
+        hours = predict(found, 1e9, 22, workers, workers, "ray", EPISODES, **cluster) / 3600
         rows.append([str(machines), str(workers), f"{hours:.1f}"])
     told = f"Computed: 1 G nodes, 30 G edges, 22 walks per node, {args.gigabits:g} Gb/s"
     print(f"\n{told}\n\n" + table(["machines", "workers", "hours"], rows))

@@ -47,7 +47,9 @@ def import_ray() -> Any:
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the error that is raised tells them
     try:
         import ray
-    except ImportError:
+
+        ray.__version__  # noqa: B018  (a folder of this name can be imported, too)
+    except (ImportError, AttributeError):
         raise MissingDependencyError("ray", "cluster") from None
     found = tuple(int(x) for x in re.findall(r"\d+", ray.__version__)[:2])
     if found < _OLDEST:

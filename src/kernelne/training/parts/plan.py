@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from kernelne.training.parts.backend import PartsBackend
 from kernelne.training.parts.disk import AHEAD, SHARD_PAIRS, OnDisk, pairs_per_walk
 from kernelne.training.parts.memory import InMemory, pool_bytes
 from kernelne.training.parts.pairs import PAIR_BYTES
-from kernelne.training.parts.schedule import FEWEST_EPISODES
+from kernelne.training.parts.schedule import FEWEST_EPISODES, make_schedule
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -85,6 +85,8 @@ def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: Back
         return Plan(backend, None, f"without parts, {gib(plainly)} of memory")
     if name is None:
         name = "memory" if parts is not None and asked.memory is None else "disk"
+    if parts is not None:  # raises an error before anything is made ready
+        make_schedule(replace(config, parts=parts), graph.n_nodes, graph.n_nodes * config.walks_per_node)
     if name == "ray":
         from kernelne.training.parts.cluster import OnRay
 
