@@ -32,6 +32,8 @@ from kernelne.walks.rng import draw
 
 #: Most center rows and most pairs of a mini-batch.
 _CENTERS, _PAIRS = 16, 32
+#: Pairs of the next mini-batch whose rows are prefetched.
+_AHEAD = 20
 _ROW = np.uint32(2**ROW_BITS - 1)
 _BITS = np.uint32(ROW_BITS)
 
@@ -136,8 +138,13 @@ def _take(start: Any, centers: Any, contexts: Any, step: Any, s: Any) -> Any:
 
 
 @compiled
-def _prefetch(start: Any, centers: Any, contexts: Any, center: Any, context: Any) -> None:
-    for k in range(start, min(start + _PAIRS // 2, centers.size)):
+def _prefetch(
+    start: Any, number: Any, centers: Any, contexts: Any, noise: Any, step: Any, center: Any, context: Any
+) -> None:
+    """Prefetch the rows of mini-batch `number`, which begins at pair `start`."""
+    for r in range(step.n_shared):
+        prefetch_row(context, draw_alias(noise, draw(step.noise_key, number * step.n_shared + r)))
+    for k in range(start, min(start + _AHEAD, centers.size)):
         prefetch_row(center, np.int64(centers[k]))
         prefetch_row(context, np.int64(contexts[k] & _ROW))
 
@@ -228,7 +235,7 @@ def train_pairs(
     n_bad, start, number = 0, 0, 0
     while start < centers.size:
         n_centers, n_pairs = _take(start, centers, contexts, step, s)
-        _prefetch(start + n_pairs, centers, contexts, center, context)
+        _prefetch(start + n_pairs, number + 1, centers, contexts, noise, step, center, context)
         rate = np.float32(
             step.first_rate + (step.last_rate - step.first_rate) * (start / np.float64(centers.size))
         )
