@@ -216,16 +216,9 @@ def test_other_machines_must_ask_for_a_token(machines, monkeypatch):
         _on_cluster().fit(GRAPH)
 
 
-def test_kernels_of_ones_own_are_refused(machines):
-    from kernelne import register_kernel
-
-    def cauchy_for_cluster(D, sigma):
-        base = 1.0 + D / sigma
-        return 1.0 / base, -1.0 / (sigma * base * base)
-
-    register_kernel("cauchy_for_cluster", cauchy_for_cluster)
+def test_kernels_of_ones_own_are_refused(machines, own_kernel):
     with pytest.raises(ParameterError, match="a cluster only knows those that are built in"):
-        _on_cluster(kernels=(("cauchy_for_cluster", 1.0),)).fit(GRAPH)
+        _on_cluster(kernels=((own_kernel, 1.0),)).fit(GRAPH)
 
 
 def test_a_whole_machine_may_be_lost(machines, expected):

@@ -231,15 +231,8 @@ def test_the_bits_do_not_depend_on_engine_threads_or_memory(random_graph, monkey
     assert np.isfinite(one.embedding_).all()
 
 
-def test_parts_of_kernels_of_ones_own():
-    from kernelne import register_kernel
-
-    def cauchy_for_parts(D, sigma):
-        base = 1.0 + D / sigma
-        return 1.0 / base, -1.0 / (sigma * base * base)
-
-    register_kernel("cauchy_for_parts", cauchy_for_parts)
-    given = SETTINGS | {"kernels": (("cauchy_for_parts", 1.0), ("gaussian", 1.0)), "parts": 3}
+def test_parts_of_kernels_of_ones_own(own_kernel):
+    given = SETTINGS | {"kernels": ((own_kernel, 1.0), ("gaussian", 1.0)), "parts": 3}
     made = MKernelNE(**given).fit(GRAPH)
     assert made.loss_ < 1.0
     _same(MKernelNE(**given, engine="disk").fit(GRAPH), made)
