@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 if "numba" in sys.modules:
@@ -138,3 +138,18 @@ def ring() -> Graph:
 
     nodes = np.arange(64)
     return Graph.from_edges(np.tile(nodes, 2), np.concatenate([(nodes + 1) % 64, (nodes + 2) % 64]))
+
+
+@pytest.fixture
+def own_kernel() -> Iterator[str]:
+    """The name of a kernel of one's own, which is forgotten after the test."""
+    from kernelne import register_kernel
+    from kernelne.model.kernels import KERNELS
+
+    def cauchy_of_tests(D: Array, sigma: float) -> tuple[Array, Array]:
+        base = 1.0 + D / sigma
+        return 1.0 / base, -1.0 / (sigma * base * base)
+
+    register_kernel("cauchy_of_tests", cauchy_of_tests)
+    yield "cauchy_of_tests"
+    del KERNELS["cauchy_of_tests"]

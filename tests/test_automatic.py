@@ -83,6 +83,7 @@ def backend(monkeypatch):
 def test_there_is_a_value_for_every_parameter_that_can_be_left_open():
     left_open = {name for name, value in MKernelNE().get_params().items() if value is None}
     without_meaning = {"n_threads", "random_state", "progress", "checkpoint"}
+    without_meaning |= {"engine", "parts", "memory", "address"}
     assert (
         left_open - without_meaning | {"kernels"} == set(defaults.AUTO) == set(defaults.PLAIN) == set(PINNED)
     )

@@ -20,6 +20,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text
 #: What is done, the modules it needs, the packages they are in, the extra that brings these, if one does.
 TABLE = [
     ("KernelNE(backend='gpu').check_backend()", {"torch", "triton"}, ["torch", "triton"], "gpu"),
+    ("KernelNE(engine='ray').check_backend()", {"ray"}, ["ray"], "cluster"),
     ("embedding.to_torch()", {"torch"}, ["torch"], "gpu"),
     ("embedding.build_index()", {"usearch"}, ["usearch"], "search"),
     ("layout_nodes(np.eye(9), 'umap')", {"umap"}, ["umap-learn"], "explore"),
@@ -90,7 +91,7 @@ def test_what_is_missing_is_named(told, action, _, packages, extra):
 def test_the_docs_list_all_extras():
     page = (Path(__file__).parents[1] / "docs" / "install.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", page, re.MULTILINE))
-    assert rows.pop("all") == "all of these except `gpu`"
+    assert rows.pop("all") == "all of these except `gpu` and `cluster`"
     brought = {
         extra: ", ".join(re.match(r"[\w-]+", r)[0] for r in requirements)
         for extra, requirements in PROJECT["optional-dependencies"].items()

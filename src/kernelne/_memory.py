@@ -24,22 +24,19 @@ def available_bytes() -> int | None:
     of the address space (ulimit -v). KERNELNE_MEMORY sets it by hand: 8GiB, 500MB, or unlimited.
     """
     if given := os.environ.get(MEMORY):
-        return _parse(given)
+        return parse_size(MEMORY, given)
     found = [_of_machine(), *_of_groups(), _of_address_space()]
     return min((max(size, 0) for size in found if size is not None), default=None)
 
 
-def _parse(given: str) -> int | None:
-    if given.strip().lower() in ("unlimited", "none"):
+def parse_size(name: str, given: object) -> int | None:
+    """Return a size such as 8GiB in bytes, None for "unlimited"; raises a ParameterError for `name`."""
+    text = str(given).strip().lower()
+    if text in ("unlimited", "none"):
         return None
-    return parse_size(MEMORY, given, ", or unlimited")
-
-
-def parse_size(name: str, given: str, or_else: str = "") -> int:
-    """Return a size such as 8GiB or 500MB in bytes, units being powers of 1024; `name` is the parameter."""
-    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([kmgt]?)i?b?", given.strip().lower())
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([kmgt]?)i?b?", text)
     if found is None:
-        raise ParameterError(name, given, f"must be a size such as 8GiB or 500MB{or_else}")
+        raise ParameterError(name, given, "must be a size such as 8GiB or 500MB, or unlimited")
     return int(float(found[1]) * _UNITS[found[2]])
 
 

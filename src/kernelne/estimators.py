@@ -45,6 +45,14 @@ class KernelNE(WalkEmbedder):
     checkpoint: a folder in which the state of the run is kept, every `checkpoint_every` (seconds, or a text
         such as "5min") and at the end. A run that was stopped, by Ctrl-C or by a crash, continues from there
         when the same graph is fitted with the same parameters; one that had ended is not trained again.
+    engine: for graphs whose tables are too large: "disk" trains in parts that are kept in files, "ray" on a
+        cluster (needs kernelne[cluster]), "memory" in parts on the threads of this process. None: not in
+        parts, unless `parts` or `memory` asks for it. All engines give the same bits for the same `parts`
+        and `random_state`.
+    parts: number of parts; None chooses it.
+    memory: memory to use, such as "8GB"; if the tables need more, they are trained on disk, in parts.
+    address: cluster of engine="ray": "local" (None) starts one on this machine, "auto" finds the one of this
+        machine, or HOST:PORT.
 
     Attributes
     ----------
@@ -91,6 +99,10 @@ class KernelNE(WalkEmbedder):
         progress: Progress = None,
         checkpoint: Any = None,
         checkpoint_every: Any = "5min",
+        engine: str | None = None,
+        parts: int | None = None,
+        memory: Any = None,
+        address: str | None = None,
     ) -> None:
         self.kernel = kernel
         self.sigma = sigma
@@ -116,6 +128,10 @@ class KernelNE(WalkEmbedder):
         self.progress = progress
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.engine = engine
+        self.parts = parts
+        self.memory = memory
+        self.address = address
 
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         return check_kernels([(self.kernel, self.sigma)], "kernel, sigma")
@@ -181,6 +197,10 @@ class MKernelNE(WalkEmbedder):
         progress: Progress = None,
         checkpoint: Any = None,
         checkpoint_every: Any = "5min",
+        engine: str | None = None,
+        parts: int | None = None,
+        memory: Any = None,
+        address: str | None = None,
     ) -> None:
         self.kernels = kernels
         self.coef_l2 = coef_l2
@@ -207,6 +227,10 @@ class MKernelNE(WalkEmbedder):
         self.progress = progress
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
+        self.engine = engine
+        self.parts = parts
+        self.memory = memory
+        self.address = address
 
     def _kernels(self, settled: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
         kernels = settled["kernels"]

@@ -195,7 +195,7 @@ def _settings_of(
     told, frame = embedding.provenance.get("parameters"), embedding.provenance.get("frame")
     lacking = [name for name in _NEEDED if getattr(embedding, name) is None]
     fields = TrainingConfig.__dataclass_fields__
-    names = fields.keys() - {"n_threads", "deterministic", "seed", "dim"}
+    names = fields.keys() - {"n_threads", "deterministic", "seed", "dim", "parts"}
     needed = {name for name in names if fields[name].default is MISSING}
     if not isinstance(told, dict) or not isinstance(frame, dict) or not needed <= told.keys():
         lacking.append("settings of its training")

@@ -26,6 +26,7 @@ from kernelne.progress import reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
 from kernelne.training.checkpoint import Checkpoint, Interrupted, train_on
 from kernelne.training.config import TrainingConfig
+from kernelne.training.parts.plan import Engine, Plan, make_plan
 from kernelne.training.schedule import warn_of_little
 from kernelne.training.state import TrainingState
 
@@ -52,6 +53,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self._kept()
         combine_tables.check_options(params["vectors"], params["norm"], params["dim"])
         check_backend(params["backend"], params["deterministic"])
+        self._engine().check(params["backend"])
         given = {name: params[name] for name in TrainingConfig.__dataclass_fields__ if name in params}
         given |= {"kernels": self._kernels(params), "seed": seed_of(params["random_state"])}
         given = {"coef_l2": 0.0, "coef_spread": 0.0} | given
@@ -64,8 +66,27 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def check(self, graph: Any) -> Graph:
         """Raise the errors that `fit` would raise before training; returns the graph."""
         checked = as_graph(graph)
-        self._backend().check(checked, self.config(checked), self.n_tables(), int(self.dim))
+        self._check(checked)
         return checked
+
+    def _check(self, graph: Graph) -> tuple[TrainingConfig, Plan]:
+        """Return the settings for a graph and how it is trained; raises an error if it does not fit."""
+        config, plan = self.config(graph), self.plan(graph)
+        config = replace(config, parts=plan.parts)
+        plan.backend.check(graph, config, self.n_tables(), int(self.dim))
+        return config, plan
+
+    def plan(self, graph: Graph) -> Plan:
+        """Return how a graph is trained: without parts, or in how many, and where."""
+        asked = self._engine()
+        if asked.is_plain:
+            return Plan(self._backend(), None, "without parts")
+        return make_plan(graph, self.config(graph), asked, self._backend(), self.n_tables())
+
+    def _engine(self) -> Engine:
+        kept = self._kept()
+        folder = None if kept is None else kept.folder
+        return Engine(self.engine, self.parts, self.memory, self.address, folder)
 
     def n_tables(self) -> float:
         """Memory at the peak in units of one trained table, `embedding_` included."""
@@ -83,8 +104,9 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         If `fit` raises an error, the estimator is not changed.
         """
         self.config()  # raises errors in the parameters before the graph is read
-        checked = self.check(graph)
-        config, chosen = self.config(checked), self._chosen(checked)
+        checked = as_graph(graph)
+        config, plan = self._check(checked)
+        chosen = self._chosen(checked)
         kept, state = self._kept(), None
         if kept is not None:
             config, state = kept.load(checked, config, self.random_state is None)
@@ -92,7 +114,7 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         if n_isolated:
             warn(f"{n_isolated} of {checked.n_nodes} nodes have no edges: their vectors stay random")
         start = time.perf_counter()
-        state, stopped = self._train(checked, config, kept, state)
+        state, stopped = self._train(plan, checked, config, kept, state)
         if stopped is not None and not self.keeps_partial:
             raise stopped
         seconds = time.perf_counter() - start
@@ -112,6 +134,8 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         self._trained_with = asdict(config) | {
             name: self._settle(checked)[name] for name in ("dim", "vectors", "norm")
         }
+        if config.parts is None:
+            del self._trained_with["parts"]
         self._own_kernels = own_hashes(name for name, _ in config.kernels)
         self._trained_with |= {"model": type(self).__name__, "backend": self.backend}
         return self
@@ -128,14 +152,18 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
         return Checkpoint.at(self.checkpoint, self.checkpoint_every, type(self).__name__)
 
     def _train(
-        self, graph: Graph, config: TrainingConfig, kept: Checkpoint | None, state: TrainingState | None
+        self,
+        plan: Plan,
+        graph: Graph,
+        config: TrainingConfig,
+        kept: Checkpoint | None,
+        state: TrainingState | None,
     ) -> tuple[TrainingState, Interrupted | None]:
-        backend = self._backend()
         report: OnBlock
         with reporting(self.progress) as report:
             if kept is None and not self.keeps_partial:
-                return train(backend, graph, config, report), None
-            return train_on(backend, graph, config, report, kept, state)
+                return train(plan.backend, graph, config, report), None
+            return train_on(plan.backend, graph, config, report, kept, state)
 
     @property
     def embedding_(self) -> NDArray[np.float32]:
@@ -177,6 +205,10 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
     def check_backend(self) -> None:
         """Raise the error that `fit` would raise if the device or its packages are missing."""
         self._backend().check_machine()
+        if self.engine == "ray":
+            from kernelne.training.parts.cluster import import_ray
+
+            import_ray()
 
     def _backend(self) -> Backend:
         return load_backend(self.backend)

@@ -17,6 +17,7 @@ from kernelne.embedding import neighbours
 from kernelne.evaluation import links
 from kernelne.model import combine_tables, kernels
 from kernelne.training.backend import backend_names
+from kernelne.training.parts.plan import ENGINES
 from kernelne.view import layout  # fmt: skip
 
 SHELLS = ("bash", "zsh", "fish")
@@ -46,6 +47,7 @@ def test_the_names_are_those_of_the_library():
     assert tuple(neighbours.METRICS) == completion.METRICS
     assert completion.VECTORS == combine_tables.VECTORS
     assert backend_names() == completion.BACKENDS
+    assert completion.ENGINES == ENGINES
     assert tuple(links.OPERATORS) == completion.OPERATORS
     for name in completion.NON_EDGES:
         split_links(load_dataset("erdos_renyi:n=60,p=0.1").graph, non_edges=name)

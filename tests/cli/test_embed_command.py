@@ -74,6 +74,10 @@ def test_stated_defaults_are_the_estimators():
             "random_state",
             "checkpoint",
             "checkpoint_every",
+            "engine",
+            "parts",
+            "memory",
+            "address",
         ):
             continue
         stated = parameters[name].annotation.__metadata__[0].show_default
@@ -318,3 +322,23 @@ def test_interruption_leaves_nothing(folder, sent, code):
     if sent == signal.SIGINT:
         assert "interrupted: nothing was written" in rest
     assert [p.name for p in folder.iterdir()] == ["ring.edges"]
+
+
+def test_parts_are_told_and_the_same_on_disk(kernelne, folder):
+    for name, options in (("a", ["--parts", 3]), ("b", ["--parts", 3, "--engine", "disk"])):
+        result = kernelne("embed", "ring.edges", "-o", f"{name}.npz", *options, *FAST, cwd=folder)
+        assert result.returncode == 0, result.stderr
+        assert "Training 3 parts" in result.stderr
+    one, other = (Embedding.load(folder / name) for name in ("a.npz", "b.npz"))
+    np.testing.assert_array_equal(one.vectors, other.vectors)
+    assert one.provenance["parameters"]["parts"] == 3
+    result = kernelne("embed", "ring.edges", "-o", "c.npz", "--memory", "4GB", *FAST, cwd=folder)
+    assert "Training without parts" in result.stderr
+    for options, words in (
+        (["--engine", "tape"], "--engine='tape': must be one of memory, disk, ray"),
+        (["--parts", 13], "--parts=13: must be at most 12, the number of nodes"),
+        (["--memory", "1MB"], "12 nodes and 12 edges need"),
+        (["--address", "auto"], "--address='auto': is that of a cluster"),
+    ):
+        result = kernelne("embed", "ring.edges", "-o", "d.npz", *options, *FAST, cwd=folder)
+        assert_refused(result, folder, words)

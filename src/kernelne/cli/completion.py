@@ -27,6 +27,7 @@ VECTORS = ("center", "sum", "concat", "smooth", "joint")
 OPERATORS = ("l2", "l1", "hadamard", "average")
 NON_EDGES = ("uniform", "degree")
 BACKENDS = ("cpu", "gpu")
+ENGINES = ("memory", "disk", "ray")
 
 
 def one_of(*names: str) -> Completion:

@@ -15,6 +15,7 @@ import typer
 
 from kernelne.cli.inputs import check_files, given_estimator, given_graph, told
 from kernelne.cli.options import (
+    ENGINE,
     MODEL,
     READING,
     GraphArgument,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _STOPPING = "Stopping and going on"
 
 
-@takes(READING, MODEL)
+@takes(READING, MODEL, ENGINE)
 def embed(
     graph: GraphArgument,
     output: Annotated[
@@ -100,6 +101,8 @@ def embed(
     estimator.check(loaded)
     if not quiet:
         say(told(loaded))
+        if any(given[name] is not None for name in ENGINE):
+            say(f"Training {estimator.plan(loaded).told}")
     begin()
     try:
         estimator.fit(loaded)
@@ -171,7 +174,9 @@ def _chosen(choice: dict[str, Any]) -> str:
 
 
 @takes(
-    READING, {name: MODEL[name] for name in ("model", "dim", "walks_per_node", "walk_length", "n_threads")}
+    READING,
+    {name: MODEL[name] for name in ("model", "dim", "walks_per_node", "walk_length", "n_threads")},
+    {name: ENGINE[name] for name in ("memory", "engine", "parts")},
 )
 def info(graph: GraphArgument, as_json: JsonOption = False, **given: Any) -> None:
     """Print the statistics of a graph, and the memory and time needed to embed it."""

@@ -34,6 +34,7 @@ def _option(
 
 
 _reading = partial(_option, "Reading the graph")
+_TIMES = "Column of times, numbers or dates: walks follow edges in this order, or see --half-life."
 READING: Options = {
     "nodes": _reading(
         Path | None, "--nodes", help="File with one node id per line; adds nodes without edges."
@@ -82,12 +83,7 @@ READING: Options = {
         help="Column of the weights.",
         default="weight, or the only other column",
     ),
-    "time": _reading(
-        str | None,
-        "--time",
-        "--time-column",
-        help="Column of times, numbers or dates: walks follow edges in this order, or see --half-life.",
-    ),
+    "time": _reading(str | None, "--time", "--time-column", help=_TIMES),
     "half_life": _reading(
         str | None,
         "--half-life",
@@ -116,13 +112,7 @@ UNDIRECTED = READING | {
     )
 }
 #: Options of commands whose --time is a limit.
-LIMITED = READING | {
-    "time": _reading(
-        str | None,
-        "--time-column",
-        help="Column of times, numbers or dates: walks follow edges in this order, or see --half-life.",
-    )
-}
+LIMITED = READING | {"time": _reading(str | None, "--time-column", help=_TIMES)}
 _labels = partial(_option, "Reading the labels")
 LABELS: Options = {
     "labels_header": _labels(
@@ -286,6 +276,22 @@ MODEL: Options = {
     ),
 }
 
+_large = partial(_option, "Large graphs")
+ENGINE: Options = {
+    "memory": _large(str | None, "--memory", help="Memory to use, such as 8GB; more is kept on disk."),
+    "engine": _large(
+        str | None,
+        "--engine",
+        help=r"Train in parts: in memory, on disk, or on a cluster (ray; needs kernelne\[cluster]).",
+        default="not in parts, unless --memory or --parts asks for it",
+        complete=one_of(*completion.ENGINES),
+    ),
+    "parts": _large(int | None, "--parts", help="Number of parts.", default="chosen"),
+    "address": _large(
+        str | None, "--address", help="Cluster: local (a new one), auto (that of this machine) or HOST:PORT."
+    ),
+}
+
 GraphArgument = Annotated[
     str,
     typer.Argument(
@@ -353,8 +359,8 @@ SeedOption = Annotated[
 ]
 
 # Options with the same name as a parameter of the library; p and q are also parameters of random graphs.
-_SHARED = {*READING, *MODEL} - {"p", "q"}
-_SHARED |= {"memory", "test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
+_SHARED = {*READING, *MODEL, *ENGINE} - {"p", "q"}
+_SHARED |= {"test_share", "non_edges", "n_clusters", "methods", "metric", "layout", "n_nearest"}
 
 
 def option_of(parameter: str) -> str:

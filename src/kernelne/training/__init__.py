@@ -8,5 +8,6 @@
     state = backend.fetch(state)                     # the tables as NumPy arrays
 
 `config` holds the settings, `schedule` divides a run into blocks and records them, `timing` estimates the
-time of a run. `cpu` and `gpu` are the backends.
+time of a run. `cpu` and `gpu` are the backends, and `parts` is one for tables in
+parts.
 """

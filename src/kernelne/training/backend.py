@@ -82,8 +82,11 @@ class Backend(Protocol):
         there; the coefficients are then updated once more than in one run.
         """
 
+    def keep(self, state: TrainingState) -> TrainingState:
+        """Return what a checkpoint keeps of a state: NumPy arrays, or tables in parts. The run goes on."""
+
     def fetch(self, state: TrainingState) -> TrainingState:
-        """Return the state with its tables as NumPy arrays."""
+        """Return the state with its tables as NumPy arrays; the run has ended."""
 
 
 class _Entry(NamedTuple):

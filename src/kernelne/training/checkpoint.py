@@ -1,8 +1,10 @@
 """Checkpoints: the state of a run on disk, from which it continues after a stop, a crash or a reboot.
 
 A checkpoint is a folder with the last two states that were written, each whole or not at all, with a hash of
-its arrays: if the newer one cannot be read, the older one is used. Random numbers depend on the number of a
-walk only, so a run that continues is the same run, to the bit where the backend repeats.
+its arrays: if the newer one cannot be read, the older one is used. Of tables in parts only the last state is
+kept: its parts are written first, each to a file, then the file that names them. Random numbers depend on the
+number of a walk, or of a block of pairs, only, so a run that continues is the same run, to the bit where the
+backend repeats.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelne._checks import check_duration
-from kernelne.errors import FileFormatError, InputError, ParameterError, warn
+from kernelne.errors import FileFormatError, InputError, OutputError, ParameterError, warn
 from kernelne.io.arrays import write_arrays
 from kernelne.io.files import atomic_output
 from kernelne.training.backend import Backend, OnBlock
 from kernelne.training.config import TrainingConfig
+from kernelne.training.part_files import PartFiles, file_digest, keep_part, remove_folder
 from kernelne.training.state import RECORDED, TrainingState
 
 if TYPE_CHECKING:
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 _FORMAT = "kernelne checkpoint 1"
 #: Settings in which a run may differ from the one it continues.
 _FREE = {"n_threads"}
+_TABLES = ("center", "context")
+#: How the names of folders begin in which training out of core has its files.
+WORK = ".work-"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -128,27 +134,49 @@ class Checkpoint:
             )
 
     def write(self, state: TrainingState, graph: Graph, config: TrainingConfig) -> None:
-        """Write a state with NumPy arrays, then remove all but the last two."""
+        """Write a state with NumPy arrays or tables in parts, then remove the states before it."""
         arrays = _arrays_of(state)
         told: dict[str, Any] = {"config": asdict(config), "model": self.model, "graph": graph.fingerprint}
         told |= {"nodes": graph.n_nodes, "next_walk": state.next_walk, "hashes": _hashes(arrays)}
+        if "center" not in arrays:
+            try:
+                told["parts"] = self._write_parts(state)
+            except OSError as error:
+                raise OutputError(f"{self.folder}: cannot be written: {error.strerror}") from error
         text = json.dumps(told)
         sealed = {"format": _FORMAT, "told": text, "seal": _digest(text.encode())}
         file = self.folder / f"walk-{state.next_walk}.safetensors"
         with atomic_output(file, overwrite=True) as temporary, open(temporary, "wb") as stream:
             write_arrays(stream, arrays, sealed)
-        for old in self.files()[2:]:
+        for old in self.files()[1 if "parts" in told else 2 :]:
             old.unlink(missing_ok=True)
+        for part in self.folder.glob("walk-*.part"):
+            if _walk_of(part) != state.next_walk:
+                part.unlink(missing_ok=True)
+
+    def _write_parts(self, state: TrainingState) -> dict[str, list[str]]:
+        """Write tables in parts; returns the hashes of the files of each."""
+        found: dict[str, list[str]] = {}
+        with ThreadPoolExecutor() as pool:
+            for name in _TABLES:
+                table = getattr(state, name)
+                files = _part_files(self.folder, name, state.next_walk, len(table))
+                for i, file in enumerate(files):
+                    keep_part(table, i, file)
+                found[name] = list(pool.map(file_digest, files))
+        return found
 
     def _sweep(self) -> None:
         """Remove what processes that were killed while writing have left."""
         for file in self.folder.glob(".walk-*.tmp"):
             file.unlink(missing_ok=True)
+        for folder in self.folder.glob(f"{WORK}*"):
+            remove_folder(folder)
 
     def remove(self) -> None:
         """Remove the states, and the folder if nothing else is in it."""
         self._sweep()
-        for file in self.files():
+        for file in [*self.files(), *self.folder.glob("walk-*.part")]:
             file.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
@@ -182,8 +210,7 @@ def train_on(
             state = backend.run(prepared, state, None, pause)
             ended = state.next_walk >= prepared.n_walks
             if checkpoint is not None and state.next_walk > before:
-                # A copy: the tables of the run stay where the backend has them.
-                checkpoint.write(backend.fetch(replace(state)), graph, config)
+                checkpoint.write(backend.keep(state), graph, config)
                 written = time.monotonic()
             if ended or caught:
                 break
@@ -225,12 +252,18 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _walk_of(file: Path) -> int:
-    number = file.name.removeprefix("walk-").removesuffix(".safetensors")
+    number = file.name.removeprefix("walk-").partition(".")[0]
     return int(number) if number.isdecimal() else -1
 
 
+def _part_files(folder: Path, table: str, walk: int, n_parts: int) -> list[Path]:
+    return [folder / f"walk-{walk}.{table}-{i}.part" for i in range(n_parts)]
+
+
 def _arrays_of(state: TrainingState) -> dict[str, NDArray[Any]]:
-    arrays = {"center": state.center, "context": state.context, "coefficients": state.coefficients}
+    arrays: dict[str, Any] = {"coefficients": state.coefficients}
+    if isinstance(state.center, np.ndarray):
+        arrays |= {name: getattr(state, name) for name in _TABLES}
     for name in RECORDED:
         if name in state.history:
             kept = state.history[name]
@@ -261,9 +294,25 @@ def _read(file: Path) -> tuple[TrainingState, dict[str, Any]]:
         if _hashes(arrays) != told["hashes"]:
             raise ValueError("its arrays are damaged")
         history = {name: arrays[f"history.{name}"] for name in RECORDED if f"history.{name}" in arrays}
+        if "parts" in told:
+            arrays |= _read_parts(file.parent, told)
         state = TrainingState(
             arrays["center"], arrays["context"], arrays["coefficients"], int(told["next_walk"]), history
         )
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise FileFormatError(file, f"not a readable checkpoint: {error}") from None
     return state, told
+
+
+def _read_parts(folder: Path, told: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a state in parts, whose files are mapped to memory when they are read."""
+    tables = {}
+    with ThreadPoolExecutor() as pool:
+        for name in _TABLES:
+            known = told["parts"][name]
+            files = _part_files(folder, name, int(told["next_walk"]), len(known))
+            for part, (found, expected) in enumerate(zip(pool.map(file_digest, files), known, strict=True)):
+                if found != expected:
+                    raise ValueError(f"part {part} of the table {name} is damaged")
+            tables[name] = PartFiles(files, int(told["config"]["dim"]))
+    return tables

@@ -41,6 +41,7 @@ class TrainingConfig:
     deterministic: bool
     n_threads: int
     seed: int
+    parts: int | None = None  # None: the tables are not divided
 
     def __post_init__(self) -> None:
         for name in (
@@ -54,6 +55,9 @@ class TrainingConfig:
         ):
             check_count(name, getattr(self, name))
             object.__setattr__(self, name, int(getattr(self, name)))
+        if self.parts is not None:
+            check_count("parts", self.parts)
+            object.__setattr__(self, "parts", int(self.parts))
         if self.n_threads > _MOST_THREADS:
             raise ParameterError("n_threads", self.n_threads, f"must be at most {_MOST_THREADS}")
         for name, positive in _NUMBERS.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernelne.graph.csr import count_loops
 from kernelne.graph.ops import count_isolated
 from kernelne.graph.shape import component_sizes
 from kernelne.training.backend import load_backend
+from kernelne.training.parts.plan import Engine, make_plan
 from kernelne.training.timing import run_seconds
 
 
@@ -22,14 +24,19 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
     """
     config = estimator.config(graph)
     n_tables = estimator.n_tables()
-    backend = load_backend(estimator.backend)
     degrees = graph.degrees
     components = component_sizes(graph)
+    plan = estimator.plan(graph)
+    seconds: Any = "not estimated for training in parts"
     try:
-        backend.check(graph, config, n_tables, estimator.dim)
-        seconds: Any = round(run_seconds(backend, graph, config), 1)
+        plan.backend.check(graph, config, n_tables, estimator.dim)
+        if plan.parts is None:
+            seconds = round(run_seconds(plan.backend, graph, config), 1)
     except InputError:
         seconds = "does not fit in memory"
+        with suppress(InputError):
+            plan = make_plan(graph, config, Engine("disk"), load_backend("cpu"), n_tables)
+    needed = plan.needed or plan.backend.run_bytes(graph, config, n_tables)
     return {
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
@@ -49,7 +56,8 @@ def summarise(graph: Graph, estimator: Any) -> dict[str, Any]:
         "dim": estimator.dim,
         "walks": graph.n_nodes * config.walks_per_node,
         "threads": config.n_threads,
-        "estimated_memory_MiB": round(backend.run_bytes(graph, config, n_tables) / 2**20),
+        "plan": plan.told,
+        "estimated_memory_MiB": round(needed / 2**20),
         "estimated_seconds": seconds,
         "fingerprint": graph.fingerprint,
     }

@@ -28,6 +28,8 @@ UNIT = 2.0**-32
 
 # Kinds of streams; streams of the same seed are independent.
 START, STEP, NOISE, INITIAL = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+#: Negatives of blocks, in training in parts.
+PARTS = np.uint64(5)
 
 
 @cached()
@@ -57,9 +59,20 @@ def below(bits: Any, n: Any) -> Any:
 
 
 @cached(error_model="numpy")
+def _fill_row(row: Any, key: Any, bound: Any) -> None:
+    for k in range(row.size):
+        row[k] = np.float32((np.float64(draw(key, k) >> np.uint64(11)) * 2.0**-52 - 1.0) * bound)
+
+
+@cached(error_model="numpy")
 def fill_uniform(table: Any, seed: Any, bound: Any) -> None:
     """Fill a table with uniform random numbers in ±bound, row by row from the streams INITIAL."""
     for row in range(table.shape[0]):
-        key = stream_key(seed, INITIAL, row)
-        for k in range(table.shape[1]):
-            table[row, k] = np.float32((np.float64(draw(key, k) >> np.uint64(11)) * 2.0**-52 - 1.0) * bound)
+        _fill_row(table[row], stream_key(seed, INITIAL, row), bound)
+
+
+@cached(error_model="numpy")
+def fill_uniform_rows(table: Any, rows: Any, seed: Any, bound: Any) -> None:
+    """Fill a table with some of these rows: table[i] as `fill_uniform` fills row rows[i]."""
+    for i in range(table.shape[0]):
+        _fill_row(table[i], stream_key(seed, INITIAL, rows[i]), bound)

@@ -33,7 +33,7 @@ from kernelne.walks.sample import WalkGraph, WalkPlan, expected_visits, walk_gra
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
-__all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
+__all__ = ["check", "check_machine", "fetch", "keep", "prepare", "run", "run_bytes", "start"]
 
 _LARGEST_BLOCK = 65_536
 #: Numbers of 8 bytes between what two threads write: two cache lines, as some CPUs fetch them in pairs.
@@ -49,13 +49,20 @@ def prepare(graph: Graph, config: TrainingConfig, starts: NDArray[np.int64] | No
 
     starts: rows of the nodes from which walks start (None: all).
     """
-    if graph.timed is not None and (config.p, config.q) != (1.0, 1.0):
-        raise ParameterError("p, q", (config.p, config.q), "walks in the order of time need p = q = 1")
-    walked: WalkGraph = walk_graph(graph, starts)
+    walked = checked_walk_graph(graph, config, starts)
     visits = expected_visits(walked, walk_plan(config), config.walks_per_node)
     noise: AliasTable = alias_table(visits**NOISE_POWER)
     n_starts = graph.n_nodes if starts is None else len(starts)
     return Prepared(config, graph.n_nodes, walked, noise, Workers(config.n_threads), n_starts)
+
+
+def checked_walk_graph(
+    graph: Graph, config: TrainingConfig, starts: NDArray[np.int64] | None = None
+) -> WalkGraph:
+    """Return the arrays that sampling reads; raises ParameterError if it cannot sample such walks."""
+    if graph.timed is not None and (config.p, config.q) != (1.0, 1.0):
+        raise ParameterError("p, q", (config.p, config.q), "walks in the order of time need p = q = 1")
+    return walk_graph(graph, starts)
 
 
 def walk_plan(config: TrainingConfig) -> WalkPlan:
@@ -64,20 +71,26 @@ def walk_plan(config: TrainingConfig) -> WalkPlan:
 
 def start(prepared: Prepared) -> TrainingState:
     """Return center uniform in ±0.5/dim, context zero, coefficients 1, or uniform as well if learned."""
-    config, seed = prepared.config, np.uint64(prepared.config.seed)
-    n_kernels, spread = len(config.kernels), 0.5 / config.dim
+    config = prepared.config
     center = np.empty((prepared.n_nodes, config.dim), np.float32)
-    fill_uniform(center, seed, spread)
-    coefficients = np.ones(n_kernels)
-    if config.learn_coefficients:
-        first = np.empty((1, n_kernels), np.float32)
-        fill_uniform(first, ~seed, spread)
-        coefficients = first[0].astype(np.float64)
-    return TrainingState(center, np.zeros_like(center), coefficients)
+    fill_uniform(center, np.uint64(config.seed), 0.5 / config.dim)
+    return TrainingState(center, np.zeros_like(center), start_coefficients(config))
+
+
+def start_coefficients(config: TrainingConfig) -> NDArray[np.float64]:
+    """Return coefficients of 1, or uniform in ±0.5/dim if they are learned."""
+    if not config.learn_coefficients:
+        return np.ones(len(config.kernels))
+    first = np.empty((1, len(config.kernels)), np.float32)
+    fill_uniform(first, ~np.uint64(config.seed), 0.5 / config.dim)
+    return np.asarray(first[0], np.float64)
 
 
 def fetch(state: TrainingState) -> TrainingState:
     return state
+
+
+keep = fetch
 
 
 #: Trains on walks first … last − 1; returns their sums, as `model.mixture.Moments` unpacks them, and the

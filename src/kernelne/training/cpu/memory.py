@@ -50,16 +50,16 @@ def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: float) -> int:
 
 def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
     """Peak memory of a run in bytes: its allocations, the graph and the process itself."""
+    return _new_bytes(graph, config, n_tables) + fixed_bytes(graph)
+
+
+def fixed_bytes(graph: Graph) -> int:
+    """Memory of the graph and of the process itself, in bytes."""
     arrays = (graph.offsets, graph.neighbours, graph.weights)
     # String ids are Python objects, and appear a second time as text when they are looked up or written.
     objects = isinstance(graph.nodes, np.ndarray) and graph.nodes.dtype == object
     ids = 160 * graph.n_nodes if objects else graph.nodes.nbytes
-    return (
-        _new_bytes(graph, config, n_tables)
-        + sum(a.nbytes for a in arrays if a is not None)
-        + ids
-        + _PROCESS_BYTES
-    )
+    return sum(a.nbytes for a in arrays if a is not None) + ids + _PROCESS_BYTES
 
 
 def check(graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +47,7 @@ try:
 except ImportError as _error:
     raise MissingDependencyError("torch and triton", "gpu") from _error
 
-__all__ = ["check", "check_machine", "fetch", "prepare", "run", "run_bytes", "start"]
+__all__ = ["check", "check_machine", "fetch", "keep", "prepare", "run", "run_bytes", "start"]
 
 #: The sums for the coefficients are computed on a sample of a block: on at least _SUMMED_WALKS walks, and on
 #: at least one in _LARGEST_STRIDE. More than some hundred thousand pairs do not change the result.
@@ -303,6 +304,11 @@ def run(
 ) -> TrainingState:
     """Train from a state on. If `on_block` stops the run, blocks that are queued are still trained on."""
     return Runner(prepared, state).run(until, on_block)
+
+
+def keep(state: TrainingState) -> TrainingState:
+    """Return a copy of the state with NumPy arrays; the tables of the run stay on the device."""
+    return fetch(replace(state))
 
 
 def fetch(state: TrainingState) -> TrainingState:

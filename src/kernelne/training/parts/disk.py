@@ -1,0 +1,185 @@
+"""Blocks out of core: tables and pairs are in files, and only the parts that are trained are in memory.
+
+A thread reads its block, waits until it may train, and writes it. There are twice as many threads as may
+train at a time, so reading and writing overlap with training. Sub-episodes go through the parts in opposite
+directions, so that those used last, which the system still holds in memory, come first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from threading import Semaphore
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne.errors import OutputError
+from kernelne.training.checkpoint import WORK
+from kernelne.training.part_files import PartFiles, keep_part, remove_folder
+from kernelne.training.parts.block import Trained, train_block
+from kernelne.training.parts.executor import Table, Task, Train
+from kernelne.training.parts.pairs import Pairs, find_all
+from kernelne.training.parts.schedule import Block, SubEpisode
+from kernelne.training.state import TrainingState
+
+#: Pairs that are found and written at a time, by each thread.
+SHARD_PAIRS = 2**22
+#: Blocks in memory for each thread that trains: one is trained, another one read or written.
+AHEAD = 2
+
+
+class _WorkFiles(PartFiles):
+    """A table of this executor."""
+
+
+class OnDisk:
+    """The executor of one process whose tables do not fit in memory.
+
+    folder: where a folder for its files is made, which is removed with it; None: that of temporary files.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.parent = folder
+        self._made: Path | None = None
+        self._numbers = count()
+
+    def _file(self) -> Path:
+        """Return the name of a new file."""
+        if self._made is None:
+            if self.parent is not None:
+                self.parent.mkdir(exist_ok=True)
+            self._made = Path(tempfile.mkdtemp(prefix=WORK, dir=self.parent))
+            weakref.finalize(self, remove_folder, self._made)  # at the end of the process at the latest
+        return self._made / str(next(self._numbers))
+
+    def adopt(self, parts: Iterable[NDArray[np.float32]]) -> Table:
+        if isinstance(parts, _WorkFiles):
+            return parts
+        paths, dim = [], 1
+        with self._writing():
+            if isinstance(parts, PartFiles):
+                for i in range(len(parts)):
+                    paths.append(self._file())
+                    keep_part(parts, i, paths[-1])
+                dim = parts.dim
+            else:
+                for part in parts:
+                    paths.append(self._file())
+                    np.ascontiguousarray(part).tofile(paths[-1])
+                    dim = part.shape[1]
+        return _WorkFiles(paths, dim)
+
+    def room(self, shape: tuple[int, int]) -> NDArray[np.float32]:
+        """Return an array in a file without a name, whose space is free again when the array is gone."""
+        file = self._file()
+        with self._writing():
+            made = np.memmap(file, np.float32, "w+", shape=shape)
+        with suppress(OSError):  # Windows: it is removed with the folder
+            file.unlink()
+        return made
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            where = self.parent or tempfile.gettempdir()
+            raise OutputError(
+                f"{where}: the files of training out of core cannot be written: {error.strerror or error}; "
+                "TMPDIR, or a folder for checkpoints, sets where they are"
+            ) from error
+
+    @contextmanager
+    def training(self, task: Task, state: TrainingState) -> Iterator[Train]:
+        n_threads = task.config.n_threads
+        may_train, shards = Semaphore(n_threads), _Shards(self, task)
+
+        def one(block: Block, coefficients: NDArray[np.float64]) -> Trained:
+            i, j = block.center, block.context
+            center, context = state.center.read(i), state.context.read(j)
+            pairs = shards.read(block)
+            with may_train:
+                trained = train_block(block, task.config, coefficients, pairs, task.noise[j], center, context)
+            state.center.put(i, center, self._file())
+            state.context.put(j, context, self._file())
+            return trained
+
+        with ThreadPoolExecutor(AHEAD * n_threads) as threads, shards:
+
+            def train(sub: SubEpisode, coefficients: NDArray[np.float64]) -> list[Trained]:
+                with self._writing():
+                    shards.make(sub, threads)
+                    turned = sub.blocks[:: -1 if sub.number % 2 else 1]
+                    trained = list(threads.map(lambda block: one(block, coefficients), turned))
+                return trained[:: -1 if sub.number % 2 else 1]
+
+            yield train
+
+
+class _Shards:
+    """The pairs of an episode in files, each with the pairs of some walks, block after block."""
+
+    def __init__(self, disk: OnDisk, task: Task) -> None:
+        self.disk, self.task = disk, task
+        self.episode = -1
+        self.files: list[tuple[Path, NDArray[np.int64]]] = []
+
+    def __enter__(self) -> _Shards:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file, _ in self.files:
+            file.unlink(missing_ok=True)
+        self.files = []
+
+    def make(self, sub: SubEpisode, threads: ThreadPoolExecutor) -> None:
+        """Find the pairs of the episode, unless they have been found."""
+        if sub.episode == self.episode:
+            return
+        self.__exit__()
+        self.episode = sub.episode
+        config, (first, last) = self.task.config, sub.walks
+        step = walks_per_shard(config.walk_length, config.window)
+        # As many at a time as may train, for each takes memory.
+        at_once = Semaphore(config.n_threads)
+
+        def find(start: int) -> tuple[Path, NDArray[np.int64]]:
+            with at_once:
+                pairs, starts = find_all(self.task.find, start, min(start + step, last))
+                file = self.disk._file()
+                with open(file, "wb") as stream:
+                    for column in pairs:
+                        stream.write(column.data)
+            return file, starts
+
+        self.files = list(threads.map(find, range(first, last, step)))
+
+    def read(self, block: Block) -> Pairs:
+        """Return the pairs of a block."""
+        place = block.center * self.task.schedule.n_parts + block.context
+        total = sum(int(starts[place + 1] - starts[place]) for _, starts in self.files)
+        pairs, filled = Pairs(np.empty(total, np.uint32), np.empty(total, np.uint32)), 0
+        for file, starts in self.files:
+            begin, size = int(starts[place]), int(starts[place + 1] - starts[place])
+            with open(file, "rb", buffering=0) as stream:
+                for column, offset in zip(pairs, (0, int(starts[-1])), strict=True):
+                    stream.seek(4 * (offset + begin))
+                    stream.readinto(column[filled : filled + size])  # type: ignore[arg-type]
+            filled += size
+        return pairs
+
+
+def walks_per_shard(length: int, window: int) -> int:
+    return max(SHARD_PAIRS // pairs_per_walk(length, window), 1)
+
+
+def pairs_per_walk(length: int, window: int) -> int:
+    """Number of pairs of a walk that does not end early, at least 1."""
+    near = min(window, length - 1)
+    return max(2 * length * near - near * (near + 1), 1)

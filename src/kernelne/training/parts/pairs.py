@@ -1,0 +1,96 @@
+"""The pairs of a block, found by sampling the walks of its episode.
+
+A pair takes eight bytes: the row of its center in the center's part, and the row of its context in the
+context's part together with the number of steps between the two. Pairs of a block are in the order of the
+walks, those of one position of a walk next to each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne._jit import cached
+from kernelne.training.parts.schedule import ROW_BITS
+from kernelne.walks.sample import sample_walks
+
+PAIR_BYTES = 8
+_BATCH = 64
+_BITS = np.uint32(ROW_BITS)
+
+
+class Pairs(NamedTuple):
+    """Pairs of one block, uint32 each: rows of the centers; rows and distances of the contexts."""
+
+    centers: NDArray[np.uint32]
+    contexts: NDArray[np.uint32]
+
+
+class Finder(NamedTuple):
+    """What finding pairs needs: the graph and the walks, the window, and the places of the nodes."""
+
+    graph: Any
+    plan: Any
+    window: int
+    forward: bool
+    places: Any
+    bounds: NDArray[np.int64]
+
+
+def count_pairs(find: Finder, first: int, last: int) -> NDArray[np.int64]:
+    """Return the number of pairs of each block in walks first … last − 1: int64 (P · P,), by i · P + j."""
+    n_parts = find.bounds.size - 1
+    counts = np.zeros(n_parts * n_parts, np.int64)
+    nothing = np.empty(0, np.uint32)
+    _find(*find, first, last, np.ones(n_parts * n_parts, bool), counts, nothing, nothing)
+    return counts
+
+
+def write_pairs(find: Finder, first: int, last: int, following: NDArray[np.int64], pairs: Pairs) -> None:
+    """Write the pairs of walks first … last − 1 into the arrays `pairs`, block by block.
+
+    following: int64 (P · P,), the place for the next pair of each block, which is moved on; −1: not wanted.
+    """
+    _find(*find, first, last, following >= 0, following, pairs.centers, pairs.contexts)
+
+
+def find_all(find: Finder, first: int, last: int) -> tuple[Pairs, NDArray[np.int64]]:
+    """Return all pairs of some walks, block after block, and where each block begins: int64 (P · P + 1,)."""
+    counts = count_pairs(find, first, last)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    pairs = Pairs(np.empty(starts[-1], np.uint32), np.empty(starts[-1], np.uint32))
+    write_pairs(find, first, last, starts[:-1].copy(), pairs)
+    return pairs, starts
+
+
+@cached()
+def _find(
+    graph: Any, plan: Any, window: Any, forward: Any, places: Any, bounds: Any, first: Any, last: Any,
+    wanted: Any, following: Any, centers: Any, contexts: Any,
+) -> None:  # fmt: skip
+    n, n_parts = places.size, bounds.size - 1
+    walks, lengths = np.empty((_BATCH, plan.length), np.int64), np.empty(_BATCH, np.int64)
+    parts, rows = np.empty(plan.length, np.int64), np.empty(plan.length, np.uint32)
+    counting = centers.size == 0
+    for start in range(first, last, _BATCH):
+        size = min(_BATCH, last - start)
+        sample_walks(graph, plan, start, walks[:size], lengths[:size])
+        for w in range(size):
+            length = lengths[w]
+            for a in range(length):
+                place = np.int64(places[walks[w, a]])
+                parts[a] = place * n_parts // n
+                rows[a] = np.uint32(place - bounds[parts[a]])
+            for a in range(length):
+                row_of_blocks = parts[a] * n_parts
+                for b in range(a if forward else max(0, a - window), min(length, a + window + 1)):
+                    block = row_of_blocks + parts[b]
+                    if a == b or not wanted[block]:
+                        continue
+                    if not counting:
+                        at = following[block]
+                        centers[at] = rows[a]
+                        contexts[at] = rows[b] | (np.uint32(abs(a - b) - 1) << _BITS)
+                    following[block] += 1
