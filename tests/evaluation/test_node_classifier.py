@@ -105,6 +105,20 @@ def test_several_labels(clouds):
     assert f1_scores(truth[rest], model.predict(vectors[rest], counts))[0] > micro - 0.01
 
 
+def test_sure_labels_are_precise():
+    """A higher threshold misses labels, so that accuracy may fall: precision tells what it gains."""
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(1500, 6))
+    truth = vectors @ rng.normal(size=(6, 5)) + rng.normal(size=(1500, 5)) > 1.5
+    every, sure = (NodeClassifier(threshold=least).fit(vectors, truth).scores_ for least in (None, 0.95))
+    assert sure.precision > 0.95 > every.precision > 0.6
+    assert sure.accuracy < sure.precision
+    assert f"precision {sure.precision:.3f}" in str(sure)
+    names = np.array(["a", "b"], object)[truth[:, 0].astype(int)]
+    single = NodeClassifier(threshold=0.9).fit(vectors, names).scores_
+    assert single.precision == single.accuracy
+
+
 def test_few_nodes_and_rare_labels():
     vectors = np.eye(6)
     model = NodeClassifier(cv=10).fit(vectors, ["a", "a", "b", "b", "c", None])

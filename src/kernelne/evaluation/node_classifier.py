@@ -31,15 +31,18 @@ _THRESHOLDS = np.linspace(0.05, 0.8, 76)
 class PredictionScores:
     """How good the predictions are, on nodes that were left out in turn; `print` shows them.
 
-    accuracy           share of nodes with all labels right
+    accuracy           share of nodes whose labels are all right: none missing and none too many
+    precision          share of predicted labels that are right
     micro_f1, macro_f1  of all decisions together, and mean over the classes
     calibration_error  how far a probability is from the share of nodes for which it holds, on average
     majority           accuracy of predicting the most frequent label for all
     n_nodes            number of labelled nodes
-    kept               share of nodes whose label reaches the threshold; accuracy, F1 and majority are theirs
+    kept               share of nodes with a label that reaches the threshold; accuracy, precision, F1 and
+                       majority are theirs
     """
 
     accuracy: float
+    precision: float
     micro_f1: float
     macro_f1: float
     calibration_error: float
@@ -52,9 +55,9 @@ class PredictionScores:
             return f"the labels of none of {self.n_nodes:,} labelled nodes reach the threshold"
         kept = "" if self.kept == 1 else f"{100 * self.kept:.1f} % reach the threshold, of these "
         return (
-            f"{kept}accuracy {self.accuracy:.3f} (most frequent label: {self.majority:.3f}), micro-F1 "
-            f"{self.micro_f1:.3f}, macro-F1 {self.macro_f1:.3f}, calibration error "
-            f"{self.calibration_error:.3f} on {self.n_nodes:,} labelled nodes, each left out once"
+            f"{kept}accuracy {self.accuracy:.3f} (most frequent label: {self.majority:.3f}), precision "
+            f"{self.precision:.3f}, micro-F1 {self.micro_f1:.3f}, macro-F1 {self.macro_f1:.3f}, calibration "
+            f"error {self.calibration_error:.3f} on {self.n_nodes:,} labelled nodes, each left out once"
         )
 
     def _repr_html_(self) -> str:
@@ -191,12 +194,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sure = (chances >= self.threshold).any(axis=1) if self.threshold else np.ones(len(truth), bool)
         if not sure.any():
             nan = float("nan")
-            return PredictionScores(nan, nan, nan, error, nan, len(truth), 0.0)
+            return PredictionScores(nan, nan, nan, nan, error, nan, len(truth), 0.0)
         told, kept = told[sure], truth[sure]
         micro, macro = f1_scores(kept, told)
         common = np.arange(truth.shape[1]) == truth.sum(axis=0).argmax()
         exact = [float((guess == kept).all(axis=1).mean()) for guess in (told, common[None])]
-        return PredictionScores(exact[0], micro, macro, error, exact[1], len(truth), float(sure.mean()))
+        precision = float(kept[told].mean())
+        return PredictionScores(
+            exact[0], precision, micro, macro, error, exact[1], len(truth), float(sure.mean())
+        )
 
 
 def calibration_error(chances: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
