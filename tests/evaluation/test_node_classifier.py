@@ -105,6 +105,23 @@ def test_several_labels(clouds):
     assert f1_scores(truth[rest], model.predict(vectors[rest], counts))[0] > micro - 0.01
 
 
+@pytest.mark.parametrize("kind", ["dict", "series", "rows"])
+def test_lists_of_labels(clouds, kind):
+    vectors, names = clouds
+    lists = [{name, "odd"} if i % 7 == 0 else [name] for i, name in enumerate(names)]
+    lists[3] = None
+    table = np.column_stack([names == "ann", names == "bob", names == "cem", np.arange(900) % 7 == 0])
+    table[3] = False
+    nodes = [f"n{i}" for i in range(900)]
+    embedding = Embedding(vectors, nodes)
+    series = pd.Series(lists, nodes)
+    given = {"dict": series.to_dict(), "series": series, "rows": lists}[kind]
+    model = NodeClassifier().fit(vectors if kind == "rows" else embedding, given)
+    assert model.classes_.tolist() == ["ann", "bob", "cem", "odd"]
+    direct = NodeClassifier().fit(vectors, table).predict_proba(vectors)
+    np.testing.assert_allclose(model.predict_proba(embedding), direct, atol=1e-6)
+
+
 def test_sure_labels_are_precise():
     """A higher threshold misses labels, so that accuracy may fall: precision tells what it gains."""
     rng = np.random.default_rng(3)

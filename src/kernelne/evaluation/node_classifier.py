@@ -18,7 +18,7 @@ from kernelne._html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.classification import f1_scores, shuffle, top_k
 from kernelne.evaluation.logistic import fit_classes, fit_towards, whiten
-from kernelne.io.labels import Labels, by_id
+from kernelne.io.labels import Labels, by_id, given_labels
 
 _ENOUGH = 1e-4  # see `fit_classes`
 _CERTAIN = 30.0  # largest margin that is used: more would only be rounding
@@ -104,8 +104,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         X: an Embedding, or vectors (n, d).
         y: with an Embedding, Labels, a dict {node: label} or a pandas Series whose index holds the ids; nodes
-            without a label are left out. With vectors one label a row, None if it has none; or an indicator
-            matrix (n, classes) of 0 and 1, where rows without a label are left out.
+            without a label (None, NaN, pandas.NA) are left out. With vectors one label a row, None if it has
+            none; or an indicator matrix (n, classes) of 0 and 1, where rows without a label are left out.
+            Instead of a label there may be a list or set of labels.
         """
         check_count("cv", self.cv)
         seed = check_seed(self.random_state)
@@ -223,19 +224,18 @@ def _labelled(
         rows, truth = given.for_nodes(nodes)
         kept = truth.any(axis=0)
         return rows, truth[:, kept], given.classes[kept]
-    table = np.asarray(given)
+    try:
+        table = np.asarray(given)
+    except ValueError:  # lists of labels, of different lengths
+        table = np.fromiter(given, object, len(given))
     if table.ndim == 2 and len(table) == n and np.isin(table, (0, 1)).all():
         truth = table.astype(bool)
         rows, kept = np.flatnonzero(truth.any(axis=1)), truth.any(axis=0)
         return rows, truth[rows][:, kept], np.flatnonzero(kept)
-    if table.shape != (n,):
+    if table.shape != (n,) and (isinstance(given, np.ndarray) or len(table) != n):
         raise InputError(f"y: shape {table.shape} for {n} vectors: give one label a row, None if it has none")
-    missing = (table == np.array(None)) | (table != table) if table.dtype.kind in "fO" else np.zeros(n, bool)
-    rows = np.flatnonzero(~missing)
-    if not len(rows):
-        raise InputError("y: no node has a label")
-    named = Labels.from_values(np.arange(len(rows)), table[rows].tolist())
-    return rows, named.indicator, named.classes
+    named = given_labels(np.arange(n), list(given))
+    return named.nodes, named.indicator, named.classes
 
 
 def _widened(table: NDArray[Any]) -> NDArray[np.float64]:
