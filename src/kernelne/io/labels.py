@@ -22,8 +22,9 @@ _LARGEST = 1 << 32  # bytes of the indicator: a larger file probably contains na
 def by_id(given: Any, nodes: Any = None) -> Any:
     """Convert a mapping {node: label}, or a pandas Series indexed by node ids, to Labels.
 
-    A node may have a list, tuple, set or array of labels, or none: see `given_labels`. Other values are returned unchanged. So is a Series with the default index 0, 1, …, unless these are node
-    ids: all of them are in `nodes`, or all of `nodes` are in the index.
+    A node may have a list, tuple, set or array of labels, or none: see `given_labels`. Other values are
+    returned unchanged. So is a Series with the default index 0, 1, …, unless these are node ids: all of them
+    are in `nodes`, or all of `nodes` are in the index.
     """
     if isinstance(given, Mapping):
         return given_labels(list(given), list(given.values()))
