@@ -39,6 +39,8 @@ _MORE_EDGES = 6
 class Recommendations:
     """The best new neighbours of nodes, one row each; those of a node follow each other, the best first.
 
+    Nodes are in the order in which they were asked for.
+
     nodes, recommended   (m,) node ids
     scores               float32 (m,): only the order among those of one node has meaning
     ranks                int64 (m,): 1 for the best of a node
@@ -110,11 +112,16 @@ def recommend_links(
     targets = [block.targets[keep] for block, keep in zip(found, kept, strict=True)]
     scores = [block.scores[keep] for block, keep in zip(found, kept, strict=True)]
     starts = np.repeat(np.cumsum(count) - count, count)
+    ranked = np.concatenate([rows[:0], *(block.rows for block in found)])
+    # In the order asked for: the two sides of a bipartite graph are ranked one after the other.
+    place = np.empty(len(rows), np.int64)
+    place[np.argsort(ranked, kind="stable")] = np.argsort(rows, kind="stable")
+    order = np.argsort(np.repeat(place, count), kind="stable")
     return Recommendations(
-        ids[np.repeat(np.concatenate([rows[:0], *(block.rows for block in found)]), count)],
-        ids[np.concatenate([rows[:0], *targets])],
-        np.concatenate([np.zeros(0, np.float32), *scores]),
-        np.arange(1, count.sum() + 1) - starts,
+        ids[np.repeat(ranked, count)[order]],
+        ids[np.concatenate([rows[:0], *targets])[order]],
+        np.concatenate([np.zeros(0, np.float32), *scores])[order],
+        (np.arange(1, count.sum() + 1) - starts)[order],
     )
 
 
@@ -148,8 +155,9 @@ def rank_links(
 ) -> RankingScores:
     """Score the recommendations of `recommend_links` by links that the graph does not have.
 
-    links: pairs (m, 2) of node ids, or a table of two columns; the second of a pair is to be recommended to
-    the first. Links that the graph has, or to nodes that are no candidates, are left out with a warning.
+    links: pairs (m, 2) of node ids, or a table of two columns, whose names are put before the ids if those of
+    the graph have them (user_id:5); the second of a pair is to be recommended to the first. Links that the
+    graph has, or to nodes that are no candidates, are left out with a warning.
     """
     check_count("k", k)
     ranking = Ranking(graph, embedding)
