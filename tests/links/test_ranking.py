@@ -109,7 +109,8 @@ def test_fewer_remain_than_are_asked_for():
         (0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)
     ]  # fmt: skip
     assert found.of(3).shape == (3,)
-    assert len(recommend_links(graph, _embedding(graph), [], k=2)) == 0
+    nobody = recommend_links(graph, _embedding(graph), [], k=2)
+    assert (len(nobody), repr(nobody)) == (0, "<Recommendations: 0 to 0 nodes>")
 
 
 def _shop():

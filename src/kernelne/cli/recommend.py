@@ -159,14 +159,12 @@ def recommend(
         else:
             found = recommend_links(network, loaded, wanted, k=k, candidates=chosen)
         if output is not None:
-            table = found.to_arrow()
-            names = [*table.column_names[:-1], "probability" if trained else "score"]
-            write_table(output, table.rename_columns(names), overwrite)
+            write_table(output, found.to_arrow(), overwrite)
     if output is not None:
         if not quiet:
             say(f"Wrote {output}: {len(found):,} recommendations")
         return
-    _print(found, "probability" if trained else "score", as_json)
+    _print(found, as_json)
 
 
 def _with_prefix(graph: Graph, option: str, prefix: str) -> Any:
@@ -195,7 +193,8 @@ def _other_side(graph: Graph, candidates: Any) -> Any:
     return graph.nodes[sides != mine[0]] if (mine == mine[0]).all() else None
 
 
-def _print(found: Recommendations, score: str, as_json: bool) -> None:
+def _print(found: Recommendations, as_json: bool) -> None:
+    score = found.measure
     rows = list(zip(found.nodes.tolist(), found.recommended.tolist(), found.scores.tolist(), strict=True))
     nodes = list(dict.fromkeys(found.nodes.tolist()))
     if as_json:

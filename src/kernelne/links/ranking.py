@@ -44,21 +44,32 @@ class Recommendations:
     nodes, recommended   (m,) node ids
     scores               float32 (m,): only the order among those of one node has meaning
     ranks                int64 (m,): 1 for the best of a node
+    measure              what the scores are, and the name of their column: score, or probability if they are
+                         those of a LinkPredictor
     """
 
     nodes: NDArray[Any]
     recommended: NDArray[Any]
     scores: NDArray[np.float32]
     ranks: NDArray[np.int64]
+    measure: str = "score"
 
     def __len__(self) -> int:
         return len(self.ranks)
+
+    def __repr__(self) -> str:
+        n_nodes = int((self.ranks == 1).sum())
+        first = zip(self.nodes[:3], self.recommended[:3], self.scores[:3], strict=True)
+        some = "; ".join(f"{node} – {other}, {self.measure} {score:.3g}" for node, other, score in first)
+        more = "; …" if len(self) > 3 else ""
+        told = f"<Recommendations: {len(self):,} to {n_nodes:,} nodes"
+        return f"{told}: {some}{more}>" if some else f"{told}>"
 
     def _repr_html_(self) -> str:
         first = zip(self.nodes[:10], self.recommended[:10], self.ranks[:10], self.scores[:10], strict=True)
         rows = [(node, other, int(rank), f"{score:.3g}") for node, other, rank, score in first]
         title = f"first {len(rows)} of {len(self):,}"
-        return html_table(["node", "recommended", "rank", "score"], rows, title)
+        return html_table(["node", "recommended", "rank", self.measure], rows, title)
 
     def of(self, node: Any) -> NDArray[Any]:
         """Return the nodes recommended to one node."""
@@ -66,16 +77,16 @@ class Recommendations:
         return found
 
     def to_arrow(self) -> Any:
-        """Return a pyarrow Table with the columns node, recommended, rank and score."""
+        """Return a pyarrow Table with the columns node, recommended, rank, and score or probability."""
         import pyarrow as pa
 
         from kernelne.graph.ids import id_column
 
         columns = (id_column(self.nodes), id_column(self.recommended), self.ranks, self.scores)
-        return pa.table(dict(zip(("node", "recommended", "rank", "score"), columns, strict=True)))
+        return pa.table(dict(zip(("node", "recommended", "rank", self.measure), columns, strict=True)))
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the columns node, recommended, rank and score."""
+        """Return a pandas DataFrame with the columns node, recommended, rank, and score or probability."""
         return self.to_arrow().to_pandas()
 
 
