@@ -271,6 +271,9 @@ def test_several_labels_of_a_node():
     assert _as_dict(by_id({1: {3, 5}, 2: 3})) == {1: [3, 5], 2: [3]}
     with pytest.raises(InputError, match="give one per node"):
         as_labels([["x"], ["y"]], [1, 2, 3])
+    for nested in ({1: [["x"]], 2: ["y"]}, {1: [["x"]], 2: [["y"]]}):
+        with pytest.raises(InputError, match="all must be ints, or all strs"):
+            by_id(nested)
 
 
 def test_an_id_that_is_no_text_is_named():

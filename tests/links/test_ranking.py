@@ -153,6 +153,8 @@ def test_a_table_of_users_and_items():
         assert rank_links(graph, embedding, links, k=3).mrr == pytest.approx(1 / 3)
     with pytest.raises(InputError, match="close ids: 'item_id:3', 'user_id:3'"):
         rank_links(graph, embedding, [("3", "4")])
+    with pytest.raises(InputError, match="unknown node id 3; close ids: 'item_id:3', 'user_id:3'"):
+        recommend_links(graph, embedding, [3])
 
 
 def test_nodes_come_in_the_order_asked_for():

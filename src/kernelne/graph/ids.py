@@ -152,6 +152,7 @@ def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
     if known is None:
         rows = find_rows({node: row for row, node in enumerate(nodes)}, wanted)
     else:
+        _refuse_numbers(wanted, nodes)
         check_same_kind({"nodes": known, "ids": wanted})
         rows = pc.fill_null(pc.index_in(wanted.cast(known.type), value_set=known), -1).to_numpy()
     unknown = np.flatnonzero(rows < 0)
@@ -190,6 +191,14 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
     known = [k for k in _likely(text, nodes) if len(str(k)) <= 2 * _HINT_LENGTH]
     matches = difflib.get_close_matches(text, dict.fromkeys(str(k).lower() for k in known), n=3)
     return [next(k for k in known if str(k).lower() == match) for match in matches]
+
+
+def _refuse_numbers(ids: Any, nodes: NDArray[Any]) -> None:
+    """Raise UnknownNodeError if the ids are 5 where the nodes are called user_id:5."""
+    if nodes.dtype == object and pa.types.is_integer(ids.type):
+        first = ids[0].as_py()
+        if _prefixed_ids(str(first), nodes):
+            raise unknown_node(f"unknown node id {first}", first, nodes)
 
 
 def _prefixed_ids(text: str, nodes: NDArray[Any]) -> list[Any]:

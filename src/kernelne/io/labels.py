@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph.ids import id_column, node_array, unknown_node
 
-_SEVERAL = list | tuple | set | frozenset | np.ndarray
+_SEVERAL = (list, tuple, set, frozenset, np.ndarray)  # of labels of one node
 _LARGEST = 1 << 32  # bytes of the indicator: a larger file probably contains names, not labels
 
 
@@ -73,8 +73,11 @@ def is_missing(value: Any) -> bool:
 def _coded(values: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the distinct labels, sorted, and the position of each value among them."""
     try:
-        classes, codes = np.unique(np.asarray(values), return_inverse=True)
-    except TypeError as error:
+        flat = np.asarray(values)
+        if flat.ndim > 1:
+            raise TypeError("lists of lists")
+        classes, codes = np.unique(flat, return_inverse=True)
+    except (TypeError, ValueError) as error:
         raise InputError(f"values: all must be ints, or all strs ({error})") from None
     return classes, codes
 

@@ -65,7 +65,7 @@ def pair_rows(graph: Graph, pairs: Any, name: str) -> NDArray[np.int64]:
             raise InputError(f"{name}: a table of the columns {columns.shown}: give only the two of node ids")
         ends = [columns.get(column) for column in columns]
         if lack_prefixes(columns, columns, graph.nodes):
-            ends = apart(*(read_ids(ids, name) for ids in ends), columns, True)
+            ends = apart(read_ids(ends[0], name), read_ids(ends[1], name), columns, True)
     else:
         ends = _columns(pairs, name)
     try:

@@ -294,7 +294,7 @@ def _line_error(
     expected = {
         tokens.N_FIELDS: f"expected {layout.n_fields} fields separated by {layout.between} as before{hint}",
         tokens.EMPTY_ID: f"expected {kind}{where}, found an empty field{skip}",
-        tokens.BAD_WEIGHT: f"{GOOD_WEIGHT}{where}{hint or skip + _HINT_WEIGHT}",
+        tokens.BAD_WEIGHT: f"{GOOD_WEIGHT}{where and ','}{where}{hint or skip + _HINT_WEIGHT}",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",
         tokens.BAD_RETURN: "a carriage return inside a line: lines must end in \\n or \\r\\n",
         tokens.TOO_LONG: f"a line longer than {text_lines.MAX_LINE} bytes: not an edge list",
