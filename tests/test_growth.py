@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -205,6 +206,21 @@ def test_hashes_do_not_depend_on_order():
     assert len(set(neighbourhoods(one, names).tolist())) == 3
 
 
+def test_fold_in_a_table_of_users_and_items():
+    known = Embedding(np.eye(2), ["user_id:1", "item_id:1"])
+    bought = pd.DataFrame({"user_id": [2], "item_id": [1]})
+    for links in (
+        bought,
+        bought.astype(str),
+        pd.DataFrame({"user_id": ["user_id:2"], "item_id": ["item_id:1"]}),
+    ):
+        made = fold_in(known, links)
+        assert made.nodes.tolist() == ["user_id:1", "item_id:1", "user_id:2"]
+        assert made["user_id:2"].tolist() == [0, 1]
+    with pytest.raises(InputError, match=r"such as 'user_id:1' are made by bipartite=True \(--bipartite\)"):
+        fold_in(known, [(2, 1)])
+
+
 def test_fold_in(old):
     rng = np.random.default_rng(1)
     hidden = rng.choice(400, 20, replace=False)
@@ -224,7 +240,8 @@ def test_fold_in(old):
     np.testing.assert_allclose(chain[900], chain[902], rtol=1e-5)
     with pytest.warns(UserWarning, match="2 new nodes are not linked to any known node"):
         assert not fold_in(known, [(900, 901)])[[900, 901]].any()
-    assert fold_in(known, [(int(known.nodes[0]), int(known.nodes[1]))]) is known
+    with pytest.warns(UserWarning, match=r"none of the nodes is new.*update_embedding \(kernelne update\)"):
+        assert fold_in(known, [(int(known.nodes[0]), int(known.nodes[1]))]) is known
     plain = fold_in(Embedding(known.vectors, known.nodes), links)
     np.testing.assert_array_equal(plain[hidden], made[hidden])
     # Folded-in nodes are changed ones for an update.

@@ -180,7 +180,7 @@ class MKernelNE(WalkEmbedder):
         walk_length: int | None = None,
         window: int = 10,
         window_decay: float | None = None,
-        forward: bool | None = None,
+        forward: bool = False,
         n_negative: int | None = None,
         p: float = 1.0,
         q: float = 1.0,

@@ -19,6 +19,7 @@ from kernelne.embedding.provenance import changed_kernels, describe_graph, versi
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected, neighbourhoods
+from kernelne.graph.tables import choose_columns, is_table, lack_prefixes, table_columns
 from kernelne.model.combine_tables import Frame, combine_some
 from kernelne.progress import Progress, reporting
 from kernelne.training.backend import OnBlock
@@ -49,7 +50,8 @@ def fold_in(embedding: Embedding, edges: Any) -> Embedding:
     ----------
     embedding: any embedding.
     edges: the links of the new nodes, as a graph or anything `MKernelNE.fit` takes. Links between known nodes
-        are ignored.
+        are ignored; if there are no others, with a warning. The names of a table's columns are put before its
+        ids if those of the embedding have them, as bipartite=True makes them: user_id:5.
 
     Examples
     --------
@@ -60,9 +62,13 @@ def fold_in(embedding: Embedding, edges: Any) -> Embedding:
     """
     if not isinstance(embedding, Embedding):
         raise InputError(f"embedding: must be an Embedding, not {type(embedding).__name__}")
-    graph = as_undirected(as_graph(edges))
+    graph = as_undirected(_links(embedding, edges))
     rows = _known_rows(embedding, graph)
     if (rows >= 0).all():
+        warn(
+            "none of the nodes is new, so the embedding stays as it is: update_embedding (kernelne update) "
+            "trains on new links between known nodes"
+        )
         return embedding
     placed = rows >= 0
     vectors = np.zeros((graph.n_nodes, embedding.dim), np.float32)
@@ -102,6 +108,15 @@ def fold_in(embedding: Embedding, edges: Any) -> Embedding:
         if embedding.neighbourhoods is None
         else np.concatenate([embedding.neighbourhoods, np.zeros(int(new.sum()), np.int64)]),
     )
+
+
+def _links(embedding: Embedding, edges: Any) -> Graph:
+    """Return the links of new nodes as a graph; its ids get prefixes if those of the embedding have them."""
+    if is_table(edges):
+        columns = table_columns(edges)
+        if lack_prefixes(columns, choose_columns(columns)[:2], embedding.nodes):
+            return Graph.from_table(edges, bipartite=True)
+    return as_graph(edges)
 
 
 def update_embedding(
@@ -246,8 +261,10 @@ def _known_rows(embedding: Embedding, graph: Graph) -> NDArray[np.int64]:
         kinds = [
             "strings" if nodes.dtype == object else "integers" for nodes in (graph.nodes, embedding.nodes)
         ]
+        first = str(embedding.nodes[0])
+        hint = f"; ids such as {first!r} are made by bipartite=True (--bipartite)" if ":" in first else ""
         raise InputError(
-            f"ids of the graph are {kinds[0]}, those of the embedding {kinds[1]}: make them alike"
+            f"ids of the graph are {kinds[0]}, those of the embedding {kinds[1]}: make them alike{hint}"
         )
     return embedding.find(graph.nodes)
 

@@ -70,6 +70,7 @@ def test_stated_defaults_are_the_estimators():
         if name in (
             "progress",
             "deterministic",
+            "forward",
             "n_threads",
             "random_state",
             "checkpoint",

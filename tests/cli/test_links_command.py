@@ -134,6 +134,32 @@ def test_recommend_to_many(kernelne, club, tmp_path, suffix):
     assert {str(each)[0] for each in table["recommended"]} == {"3"}
 
 
+def test_recommendations_to_few_of_a_file_are_printed(kernelne, club, tmp_path):
+    (tmp_path / "some.txt").write_text("16\n0\n")
+    args = ["recommend", "karate", club / "club.npz", "-k", "3"]
+    for more in ([], ["--json"]):
+        told = kernelne(*args, "16", "0", *more, cwd=tmp_path)
+        assert kernelne(*args, "--for", "some.txt", *more, cwd=tmp_path) == told
+        assert told.returncode == 0
+    (tmp_path / "many.txt").write_text("".join(f"{node}\n" for node in range(21)))
+    refused = kernelne(*args, "--for", "many.txt", cwd=tmp_path)
+    assert_refused(refused, tmp_path, "give -o OUT", "more than 20 nodes")
+
+
+def test_recommend_keeps_the_order_of_nodes_and_tells_of_prefixes(kernelne, tmp_path):
+    rng = np.random.default_rng(0)
+    pairs = {(u, i) for u, i in zip(rng.integers(0, 12, 80), rng.integers(0, 15, 80), strict=True)}
+    (tmp_path / "shop.csv").write_text("user_id,item_id\n" + "".join(f"{u},{i}\n" for u, i in sorted(pairs)))
+    embed = ["embed", "shop.csv", "--bipartite", "-o", "v.npz", *FAST, "--quiet"]
+    assert kernelne(*embed, cwd=tmp_path).returncode == 0
+    args = ["recommend", "shop.csv", "v.npz", "--bipartite", "-k", "1"]
+    asked = ["user_id:3", "item_id:2", "user_id:1"]
+    found = json.loads(kernelne(*args, *asked, "--json", cwd=tmp_path).stdout)
+    assert [each["node"] for each in found] == asked
+    told = "no node '5' in this embedding; close ids: 'item_id:5', 'user_id:5'"
+    assert_refused(kernelne(*args, "5", cwd=tmp_path), tmp_path, told)
+
+
 def test_recommend_refuses_what_does_not_go_together(kernelne, club, tmp_path):
     (tmp_path / "words.txt").write_text("ann\n")
     (tmp_path / "empty.txt").write_text("\n")

@@ -27,7 +27,8 @@ def proteins(tmp_path):
 def test_predict(kernelne, proteins, suffix):
     result = kernelne("predict", "vectors.npz", "labels.csv", "-o", f"told.{suffix}", cwd=proteins)
     assert result.returncode == 0, result.stderr
-    assert "accuracy" in result.stderr
+    assert result.stdout.startswith("Left out in turn: accuracy 0.")
+    assert "accuracy" not in result.stderr
     table = (pd.read_csv if suffix == "csv" else pd.read_parquet)(proteins / f"told.{suffix}")
     assert table.columns.tolist() == ["node", "label", "probability"]
     assert table["node"].tolist() == [f"P{i}" for i in range(60, 90)]
@@ -51,9 +52,16 @@ def test_predict_for_all_and_above_a_threshold(kernelne, proteins):
         proteins / "noise.npz"
     )
     noise = ["predict", "noise.npz", "labels.csv", "-o", "noise.csv", "--threshold", "0.99", "--overwrite"]
-    told = kernelne(*noise, cwd=proteins).stderr
+    told = kernelne(*noise, cwd=proteins).stdout
     assert "labels of none of 60 labelled nodes reach the threshold" in told
     assert json.loads(kernelne(*noise, "--json", cwd=proteins).stdout)["accuracy"] is None
+
+
+def test_quiet_prints_the_scores_alone(kernelne, proteins):
+    result = kernelne("predict", "vectors.npz", "labels.csv", "-o", "told.csv", "--quiet", cwd=proteins)
+    assert result.stdout.startswith("Left out in turn: accuracy 0.")
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
 
 
 def test_the_probability_of_each_class(kernelne, proteins):

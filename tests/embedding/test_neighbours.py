@@ -141,6 +141,10 @@ def test_of_many_nodes(animals):
     whole = animals.neighbours(animals.nodes, k=1).ids
     assert whole.ravel().tolist() == ["puma", "cat", "lynx", "cat", "cat"]
     assert animals.neighbours([], k=3).ids.shape == (0, 3)
+    assert repr(animals.neighbours([], k=3)) == "<Neighbours: 3 of each of 0>"
+    two = animals.neighbours(["cat", "cod"], k=2)
+    assert repr(two) == "<Neighbours: 2 of each of 2; of the first: puma 1, lynx 0.999>"
+    assert repr(animals.neighbours(["cat"], k=4)).endswith(", …>")
 
 
 def test_among_some():

@@ -119,6 +119,9 @@ def test_embedding_graph_and_labels_meet_by_id(two_cliques):
     plain, by_id = (cluster_nodes(v, graph=two_cliques) for v in (place, embedding))
     assert by_id.assignment.tolist() == plain.assignment.tolist()
     assert (by_id.nmi, by_id.n_compared) == (pytest.approx(1.0), 11)
+    told = "<ClusterScores: 3 clusters of 11 nodes, NMI 1.000, ARI 1.000, modularity "
+    assert repr(by_id) == f"{told}{by_id.modularity:.3f}>"
+    assert repr(cluster_nodes(place, n_clusters=2)) == "<ClusterScores: 2 clusters of 11 nodes>"
     with pytest.raises(InputError, match="no node"):
         cluster_nodes(Embedding(place[1:], two_cliques.nodes[1:]), graph=two_cliques)
     # Two nodes have no label: clustered, not compared.

@@ -105,6 +105,37 @@ def test_several_labels(clouds):
     assert f1_scores(truth[rest], model.predict(vectors[rest], counts))[0] > micro - 0.01
 
 
+@pytest.mark.parametrize("kind", ["dict", "series", "rows"])
+def test_lists_of_labels(clouds, kind):
+    vectors, names = clouds
+    lists = [{name, "odd"} if i % 7 == 0 else [name] for i, name in enumerate(names)]
+    lists[3] = None
+    table = np.column_stack([names == "ann", names == "bob", names == "cem", np.arange(900) % 7 == 0])
+    table[3] = False
+    nodes = [f"n{i}" for i in range(900)]
+    embedding = Embedding(vectors, nodes)
+    series = pd.Series(lists, nodes)
+    given = {"dict": series.to_dict(), "series": series, "rows": lists}[kind]
+    model = NodeClassifier().fit(vectors if kind == "rows" else embedding, given)
+    assert model.classes_.tolist() == ["ann", "bob", "cem", "odd"]
+    direct = NodeClassifier().fit(vectors, table).predict_proba(vectors)
+    np.testing.assert_allclose(model.predict_proba(embedding), direct, atol=1e-6)
+
+
+def test_sure_labels_are_precise():
+    """A higher threshold misses labels, so that accuracy may fall: precision tells what it gains."""
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(1500, 6))
+    truth = vectors @ rng.normal(size=(6, 5)) + rng.normal(size=(1500, 5)) > 1.5
+    every, sure = (NodeClassifier(threshold=least).fit(vectors, truth).scores_ for least in (None, 0.95))
+    assert sure.precision > 0.95 > every.precision > 0.6
+    assert sure.accuracy < sure.precision
+    assert f"precision {sure.precision:.3f}" in str(sure)
+    names = np.array(["a", "b"], object)[truth[:, 0].astype(int)]
+    single = NodeClassifier(threshold=0.9).fit(vectors, names).scores_
+    assert single.precision == single.accuracy
+
+
 def test_few_nodes_and_rare_labels():
     vectors = np.eye(6)
     model = NodeClassifier(cv=10).fit(vectors, ["a", "a", "b", "b", "c", None])

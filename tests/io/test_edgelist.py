@@ -383,6 +383,36 @@ def test_ragged_lines(read):
     fails(read, "a,b\n ,c\n", "found an empty field", 2, " ,c")
 
 
+def test_errors_name_the_column(read):
+    skip = r"; skip_bad=True \(--skip-bad\) leaves out such lines"
+    sales = "buyer,seller,amount,timestamp\nann,bob,2.5,2024-01-01\n"
+    columns = {"time": "timestamp", "weight": "amount"}
+    for line, message in (
+        ("ann,cem,36.94,", "expected a time in the column 'timestamp', found an empty field" + skip),
+        ("ann,,36.94,2024-01-02", "expected an id in the column 'seller', found an empty field" + skip),
+        ("ann,cem,,2024-01-02", "expected a weight, .* in the column 'amount'" + skip),
+        ("ann,cem,NA,2024-01-02", "expected a weight, .* in the column 'amount'" + skip),
+    ):
+        fails(read, f"{sales}{line}\n", message, 3, line, **columns)
+        with pytest.warns(UserWarning, match="1 line left out, 3"):
+            assert read(f"{sales}{line}\n", skip_bad=True, **columns).n_edges == 1
+    score = "score,a,b\n1,x,y\n2,5;x,z\n"
+    fails(read, "score,a,b\n1,x,y\n,x,z\n", "in the column 'score'", 3, ",x,z", weight="score")
+    fails(read, "1,2\n,3\n", "expected an id in column 1, found", 2, ",3")
+    assert read(score, weight="score").nodes.tolist() == ["5;x", "x", "y", "z"]
+
+
+def test_words_between_source_and_target_are_no_weights(read):
+    """As in .sif files: the kind of an edge."""
+    edges = "a\tpp\tb\nb\tpd\tc\n"
+    graph = read(edges, source=1, target=3)
+    assert graph.fingerprint == Graph.from_edges(["a", "b"], ["b", "c"]).fingerprint
+    assert read(f"from\tkind\tto\n{edges}", source="from", target="to").fingerprint == graph.fingerprint
+    assert read("a\t2\tb\nb\t3\tc\n", source=1, target=3).weights.tolist() == [2, 2, 3, 3]
+    fails(read, "a\tNA\tb\nb\tNA\tc\n", "expected a weight", 1, "a\tNA\tb", source=1, target=3)
+    fails(read, edges, "expected a weight, .* in column 2", 1, "a\tpp\tb", source=1, target=3, weight=2)
+
+
 BAD = "1 2 1\n2 3\n2 3 0.5\n3 4 nan\n4 5 -1\nfoo bar baz\n6 7 8 9\n5 6 inf\n6 7 2\n"
 
 

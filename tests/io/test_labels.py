@@ -245,6 +245,37 @@ def test_values_that_are_no_labels():
         Labels.from_values([1, 2], ["a"])
 
 
+def test_nodes_without_a_label_are_left_out():
+    pandas = pytest.importorskip("pandas")
+    for missing in (None, float("nan"), np.nan, pandas.NA, [], [None]):
+        given = {"a": "x", "b": missing, "c": "y"}
+        for labels in (given, pandas.Series(given), pandas.Series(list(given.values()), ["a", "b", "c"])):
+            assert _as_dict(by_id(labels)) == {"a": ["x"], "c": ["y"]}
+    for series in (pandas.Series({"a": 1, "b": None}), pandas.Series({"a": 1, "b": None}, dtype="Int64")):
+        assert _as_dict(by_id(series)) == {"a": [1]}
+        assert by_id(series).classes.dtype == np.int64
+    assert _as_dict(as_labels(["x", None], [5, 6])) == {5: ["x"]}
+    with pytest.raises(InputError, match="no node has a label"):
+        by_id({"a": None})
+
+
+def test_several_labels_of_a_node():
+    pandas = pytest.importorskip("pandas")
+    wanted = {"a": ["x", "y"], "b": ["x"], "c": ["word"]}
+    for kind in (list, set, tuple, frozenset, np.array):
+        given = {"a": kind(["y", "x"]), "b": kind(["x"]), "c": "word"}
+        for labels in (given, pandas.Series(given), given | {"d": kind([])}):
+            assert _as_dict(by_id(labels)) == wanted
+    same_length = {"a": ["x", "y"], "b": ["x", "z"]}
+    assert _as_dict(by_id(same_length)) == same_length
+    assert _as_dict(by_id({1: {3, 5}, 2: 3})) == {1: [3, 5], 2: [3]}
+    with pytest.raises(InputError, match="give one per node"):
+        as_labels([["x"], ["y"]], [1, 2, 3])
+    for nested in ({1: [["x"]], 2: ["y"]}, {1: [["x"]], 2: [["y"]]}):
+        with pytest.raises(InputError, match="all must be ints, or all strs"):
+            by_id(nested)
+
+
 def test_an_id_that_is_no_text_is_named():
     """Half of a surrogate pair: graphs of networkx may have such names."""
     good, bad = ["ann", "bob"], ["ann", "bob\ud800"]

@@ -104,6 +104,11 @@ def test_recommend_to_many(split, fitted):
     found = fitted.recommend([5, 0, 5], k=3)
     assert found.nodes.tolist() == [5, 5, 5, 0, 0, 0, 5, 5, 5]
     assert found.ranks.tolist() == [1, 2, 3] * 3
+    assert found.to_pandas().columns.tolist() == ["node", "recommended", "rank", "probability"]
+    assert "<th>probability</th>" in found._repr_html_()
+    assert repr(found).startswith(
+        f"<Recommendations: 9 to 3 nodes: 5 – {found.recommended[0]}, probability 0"
+    )
     nodes, chances = fitted.recommend(0, k=600)
     listed = dict(zip(nodes.tolist(), chances.tolist(), strict=True))
     assert found.of(0).tolist() == sorted(found.of(0).tolist(), key=lambda node: -listed[node])
@@ -119,6 +124,7 @@ def test_saved_and_loaded(split, embedding, fitted, tmp_path):
     again = LinkPredictor.load(file, split.graph, embedding)
     pairs = split.graph.nodes[split.test_edges]
     np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+    assert repr(again) == repr(LinkPredictor(random_state=fitted.random_state))
     assert (again.n_held_out_, again.base_rate_) == (fitted.n_held_out_, fitted.base_rate_)
     with pytest.raises(InputError, match="already exists"):
         fitted.save(file)
@@ -126,7 +132,7 @@ def test_saved_and_loaded(split, embedding, fitted, tmp_path):
     with pytest.raises(InputError, match="another graph"), pytest.warns(UserWarning, match="another graph"):
         LinkPredictor.load(file, smaller, embedding)
     moved = Embedding(embedding.vectors + 1, embedding.nodes)
-    with pytest.raises(InputError, match="other vectors"):
+    with pytest.raises(InputError, match=r"other vectors: .*give those, or train another: LinkPredictor\(\)"):
         LinkPredictor.load(file, split.graph, moved)
     data = file.read_bytes()
     rng = np.random.default_rng(0)

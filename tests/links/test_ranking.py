@@ -109,7 +109,8 @@ def test_fewer_remain_than_are_asked_for():
         (0, 3), (1, 3), (2, 3), (3, 0), (3, 1), (3, 2)
     ]  # fmt: skip
     assert found.of(3).shape == (3,)
-    assert len(recommend_links(graph, _embedding(graph), [], k=2)) == 0
+    nobody = recommend_links(graph, _embedding(graph), [], k=2)
+    assert (len(nobody), repr(nobody)) == (0, "<Recommendations: 0 to 0 nodes>")
 
 
 def _shop():
@@ -135,6 +136,38 @@ def test_a_tree_has_no_users():
     assert tree.sides is not None
     found = recommend_links(tree, _embedding(tree), [0], k=99)
     assert len(found) == 97  # all but itself and its two neighbours, on both sides
+
+
+def _numbered_shop():
+    rng = np.random.default_rng(0)
+    bought = pd.DataFrame({"user_id": rng.integers(0, 12, 60), "item_id": rng.integers(0, 20, 60)})
+    return Graph.from_table(bought, bipartite=True)
+
+
+def test_a_table_of_users_and_items():
+    graph = _numbered_shop()
+    embedding = _embedding(graph)
+    third = recommend_links(graph, embedding, ["user_id:0"], k=3).recommended[2]
+    ids = pd.DataFrame({"user_id": ["user_id:0"], "item_id": [third]})
+    for links in (ids, ids.replace("^.*:", "", regex=True), ids.replace("^.*:", "", regex=True).astype(int)):
+        assert rank_links(graph, embedding, links, k=3).mrr == pytest.approx(1 / 3)
+    with pytest.raises(InputError, match="close ids: 'item_id:3', 'user_id:3'"):
+        rank_links(graph, embedding, [("3", "4")])
+    with pytest.raises(InputError, match="unknown node id 3; close ids: 'item_id:3', 'user_id:3'"):
+        recommend_links(graph, embedding, [3])
+
+
+def test_nodes_come_in_the_order_asked_for():
+    graph = _numbered_shop()
+    embedding = _embedding(graph)
+    asked = ["user_id:3", "item_id:2", "user_id:1", "item_id:5", "user_id:3"]
+    found = recommend_links(graph, embedding, asked, k=2)
+    assert found.nodes.tolist() == np.repeat(asked, 2).tolist()
+    assert found.ranks.tolist() == [1, 2] * 5
+    alone = [recommend_links(graph, embedding, [node], k=2) for node in asked]
+    assert found.recommended.tolist() == [name for each in alone for name in each.recommended]
+    everyone = recommend_links(graph, embedding, k=1)
+    assert everyone.nodes.tolist() == graph.nodes.tolist()
 
 
 def test_the_default_of_a_bipartite_graph_ranks():

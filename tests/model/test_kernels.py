@@ -105,6 +105,13 @@ def test_check_kernels_refuses_a_name_and_lists_those_known(name):
     assert all(known in str(error.value) for known in KERNELS)
 
 
+def test_errors_name_the_parameter_of_one_kernel():
+    with pytest.raises(ParameterError, match=r"^kernel='nope': unknown kernel"):
+        check_kernels([("nope", 1.0)], "kernel, sigma")
+    with pytest.raises(ParameterError, match=r"^sigma=-1: "):
+        check_kernels([("gaussian", -1)], "kernel, sigma")
+
+
 @pytest.mark.parametrize("kernels", [[], (), {}])
 def test_check_kernels_refuses_none_at_all(kernels):
     with pytest.raises(ParameterError, match=re.escape(f"kernels={kernels!r}: give at least one")):

@@ -57,10 +57,21 @@ def test_the_same_map_is_the_same_file(groups, tmp_path, suffix):
     first, second = (file.read_bytes() for file in files)
     assert first == second
     assert first.startswith({".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix])
-    with pytest.raises(InputError, match="already exists"):
+    with pytest.raises(InputError, match="already exists; pass overwrite=True"):
         plot_map(embedding, files[0], labels)
     plot_map(embedding, files[0], labels, dark=True, title="", overwrite=True)
     assert files[0].read_bytes() != first
+
+
+def test_without_a_path_the_figure_is_returned(groups, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    monkeypatch.chdir(tmp_path)
+    figure = plot_map(groups[0], labels=groups[1], title="Groups")
+    assert isinstance(figure, Figure)
+    assert figure.axes[0].get_title(loc="left") == "Groups"
+    assert list(tmp_path.iterdir()) == []
+    assert plot_map(groups[0], tmp_path / "a.png") is None
 
 
 def test_classes_have_colours_and_names(groups, tmp_path, drawn):

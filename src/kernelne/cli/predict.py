@@ -21,7 +21,7 @@ from kernelne.cli.options import (
     SkipOption,
     takes,
 )
-from kernelne.cli.output import print_json, say, working, write_tables
+from kernelne.cli.output import print_json, say, tell, working, write_tables
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def predict(
         "predicted_nodes": len(wanted) - unsure,
         "unknown_nodes": unsure,
         "accuracy": model.scores_.accuracy,
+        "precision": model.scores_.precision,
         "micro_f1": model.scores_.micro_f1,
         "macro_f1": model.scores_.macro_f1,
         "calibration_error": model.scores_.calibration_error,
@@ -126,8 +127,9 @@ def predict(
     }
     if as_json:
         print_json({name: None if value != value else value for name, value in facts.items()})
-    elif not quiet:
-        say(f"Left out in turn: {model.scores_}")
+        return
+    tell(f"Left out in turn: {model.scores_}")
+    if not quiet:
         unsure_told = f"; {facts['unknown_nodes']:,} below the threshold" if facts["unknown_nodes"] else ""
         say(f"Wrote {output}: labels of {facts['predicted_nodes']:,} nodes{unsure_told}")
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from kernelne.links.ranking import Recommendations
 
 
+_MOST_PRINTED = 20  # nodes of a file
+_MANY = f"give -o OUT: the recommendations to more than {_MOST_PRINTED} nodes are written to a file"
+
+
 @takes(READING, {name: MODEL[name] for name in ("n_threads", "deterministic")})
 def recommend(
     graph: GraphArgument,
@@ -41,7 +45,9 @@ def recommend(
     wanted_file: Annotated[
         Path | None,
         typer.Option(
-            "--for", metavar="FILE", help="File with the ids of the nodes to recommend to, one per line."
+            "--for",
+            metavar="FILE",
+            help="File with the ids of the nodes to recommend to, one per line; more than 20 need OUT.",
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of recommendations for each node.")] = 10,
@@ -112,8 +118,8 @@ def recommend(
         raise ParameterError("--predictor", str(predictor), "must end in .safetensors")
     if predictor is not None and not trained:
         raise ParameterError("--predictor", str(predictor), "needs --trained")
-    if output is None and not node:
-        raise InputError("give -o OUT: the recommendations to many nodes are written to a file")
+    if output is None and everyone:
+        raise InputError(_MANY)
     check_files(output, graph, embedding, given["nodes"], wanted_file, candidates)
     if output is not None:
         if output.suffix.lower() not in (".csv", ".parquet"):
@@ -131,6 +137,8 @@ def recommend(
         wanted = _with_prefix(network, "--from-prefix", from_prefix)
     if wanted is not None:
         loaded.index_of(wanted)
+        if output is None and not node and len(wanted) > _MOST_PRINTED:
+            raise InputError(_MANY)
     chosen: Any = None if candidates is None else given_ids(candidates, network, skip_unknown)
     if to_prefix is not None:
         chosen = _with_prefix(network, "--to-prefix", to_prefix)
@@ -138,7 +146,7 @@ def recommend(
         wanted = _other_side(network, chosen)
     if not quiet:
         say(told(network))
-        for each in wanted if node else []:
+        for each in wanted if node or output is None else []:
             row = int(network.index_of([each])[0])
             if network.degrees[row] == 0 and not (network.neighbours == row).any():
                 say(f"note: {each} has no edges: its vector and these recommendations are random")
@@ -151,14 +159,12 @@ def recommend(
         else:
             found = recommend_links(network, loaded, wanted, k=k, candidates=chosen)
         if output is not None:
-            table = found.to_arrow()
-            names = [*table.column_names[:-1], "probability" if trained else "score"]
-            write_tables(output, [table.rename_columns(names)], overwrite)
+            write_tables(output, [found.to_arrow()], overwrite)
     if output is not None:
         if not quiet:
             say(f"Wrote {output}: {len(found):,} recommendations")
         return
-    _print(found, "probability" if trained else "score", as_json)
+    _print(found, as_json)
 
 
 def _with_prefix(graph: Graph, option: str, prefix: str) -> Any:
@@ -187,7 +193,8 @@ def _other_side(graph: Graph, candidates: Any) -> Any:
     return graph.nodes[sides != mine[0]] if (mine == mine[0]).all() else None
 
 
-def _print(found: Recommendations, score: str, as_json: bool) -> None:
+def _print(found: Recommendations, as_json: bool) -> None:
+    score = found.measure
     rows = list(zip(found.nodes.tolist(), found.recommended.tolist(), found.scores.tolist(), strict=True))
     nodes = list(dict.fromkeys(found.nodes.tolist()))
     if as_json:

@@ -52,6 +52,13 @@ class Neighbours(NamedTuple):
     ids: NDArray[Any]
     scores: Scores
 
+    def __repr__(self) -> str:
+        m, k = self.ids.shape
+        first = zip(self.ids[:1].ravel()[:3], self.scores[:1].ravel()[:3], strict=True)
+        some = ", ".join(f"{node} {score:.3g}" for node, score in first)
+        told = f"; of the first: {some}{', …' if k > 3 else ''}" if some else ""
+        return f"<Neighbours: {k:,} of each of {m:,}{told}>"
+
 
 class NeighbourIndex:
     """An approximate index (HNSW, by usearch) of vectors (n, d) float32."""

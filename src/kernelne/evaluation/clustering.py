@@ -37,6 +37,11 @@ class ClusterScores:
     modularity: float | None
     n_compared: int | None = None
 
+    def __repr__(self) -> str:
+        scores = {"NMI": self.nmi, "ARI": self.ari, "modularity": self.modularity}
+        told = "".join(f", {name} {value:.3f}" for name, value in scores.items() if value is not None)
+        return f"<ClusterScores: {self.n_clusters:,} clusters of {len(self.assignment):,} nodes{told}>"
+
     def _repr_html_(self) -> str:
         names = ("n_clusters", "nmi", "ari", "modularity", "n_compared")
         return html_facts("clusters", {name: getattr(self, name) for name in names})

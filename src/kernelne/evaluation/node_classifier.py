@@ -18,7 +18,7 @@ from kernelne._html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.classification import f1_scores, shuffle, top_k
 from kernelne.evaluation.logistic import fit_classes, fit_towards, whiten
-from kernelne.io.labels import Labels, by_id
+from kernelne.io.labels import Labels, by_id, given_labels
 
 _ENOUGH = 1e-4  # see `fit_classes`
 _CERTAIN = 30.0  # largest margin that is used: more would only be rounding
@@ -31,15 +31,18 @@ _THRESHOLDS = np.linspace(0.05, 0.8, 76)
 class PredictionScores:
     """How good the predictions are, on nodes that were left out in turn; `print` shows them.
 
-    accuracy           share of nodes with all labels right
+    accuracy           share of nodes whose labels are all right: none missing and none too many
+    precision          share of predicted labels that are right
     micro_f1, macro_f1  of all decisions together, and mean over the classes
     calibration_error  how far a probability is from the share of nodes for which it holds, on average
     majority           accuracy of predicting the most frequent label for all
     n_nodes            number of labelled nodes
-    kept               share of nodes whose label reaches the threshold; accuracy, F1 and majority are theirs
+    kept               share of nodes with a label that reaches the threshold; accuracy, precision, F1 and
+                       majority are theirs
     """
 
     accuracy: float
+    precision: float
     micro_f1: float
     macro_f1: float
     calibration_error: float
@@ -52,9 +55,9 @@ class PredictionScores:
             return f"the labels of none of {self.n_nodes:,} labelled nodes reach the threshold"
         kept = "" if self.kept == 1 else f"{100 * self.kept:.1f} % reach the threshold, of these "
         return (
-            f"{kept}accuracy {self.accuracy:.3f} (most frequent label: {self.majority:.3f}), micro-F1 "
-            f"{self.micro_f1:.3f}, macro-F1 {self.macro_f1:.3f}, calibration error "
-            f"{self.calibration_error:.3f} on {self.n_nodes:,} labelled nodes, each left out once"
+            f"{kept}accuracy {self.accuracy:.3f} (most frequent label: {self.majority:.3f}), precision "
+            f"{self.precision:.3f}, micro-F1 {self.micro_f1:.3f}, macro-F1 {self.macro_f1:.3f}, calibration "
+            f"error {self.calibration_error:.3f} on {self.n_nodes:,} labelled nodes, each left out once"
         )
 
     def _repr_html_(self) -> str:
@@ -101,8 +104,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         X: an Embedding, or vectors (n, d).
         y: with an Embedding, Labels, a dict {node: label} or a pandas Series whose index holds the ids; nodes
-            without a label are left out. With vectors one label a row, None if it has none; or an indicator
-            matrix (n, classes) of 0 and 1, where rows without a label are left out.
+            without a label (None, NaN, pandas.NA) are left out. With vectors one label a row, None if it has
+            none; or an indicator matrix (n, classes) of 0 and 1, where rows without a label are left out.
+            Instead of a label there may be a list or set of labels.
         """
         check_count("cv", self.cv)
         seed = check_seed(self.random_state)
@@ -191,12 +195,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sure = (chances >= self.threshold).any(axis=1) if self.threshold else np.ones(len(truth), bool)
         if not sure.any():
             nan = float("nan")
-            return PredictionScores(nan, nan, nan, error, nan, len(truth), 0.0)
+            return PredictionScores(nan, nan, nan, nan, error, nan, len(truth), 0.0)
         told, kept = told[sure], truth[sure]
         micro, macro = f1_scores(kept, told)
         common = np.arange(truth.shape[1]) == truth.sum(axis=0).argmax()
         exact = [float((guess == kept).all(axis=1).mean()) for guess in (told, common[None])]
-        return PredictionScores(exact[0], micro, macro, error, exact[1], len(truth), float(sure.mean()))
+        precision = float(kept[told].mean())
+        return PredictionScores(
+            exact[0], precision, micro, macro, error, exact[1], len(truth), float(sure.mean())
+        )
 
 
 def calibration_error(chances: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
@@ -217,19 +224,18 @@ def _labelled(
         rows, truth = given.for_nodes(nodes)
         kept = truth.any(axis=0)
         return rows, truth[:, kept], given.classes[kept]
-    table = np.asarray(given)
+    try:
+        table = np.asarray(given)
+    except ValueError:  # lists of labels, of different lengths
+        table = np.fromiter(given, object, len(given))
     if table.ndim == 2 and len(table) == n and np.isin(table, (0, 1)).all():
         truth = table.astype(bool)
         rows, kept = np.flatnonzero(truth.any(axis=1)), truth.any(axis=0)
         return rows, truth[rows][:, kept], np.flatnonzero(kept)
-    if table.shape != (n,):
+    if table.shape != (n,) and (isinstance(given, np.ndarray) or len(table) != n):
         raise InputError(f"y: shape {table.shape} for {n} vectors: give one label a row, None if it has none")
-    missing = (table == np.array(None)) | (table != table) if table.dtype.kind in "fO" else np.zeros(n, bool)
-    rows = np.flatnonzero(~missing)
-    if not len(rows):
-        raise InputError("y: no node has a label")
-    named = Labels.from_values(np.arange(len(rows)), table[rows].tolist())
-    return rows, named.indicator, named.classes
+    named = given_labels(np.arange(n), list(given))
+    return named.nodes, named.indicator, named.classes
 
 
 def _widened(table: NDArray[Any]) -> NDArray[np.float64]:

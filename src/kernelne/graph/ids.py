@@ -199,6 +199,7 @@ def rows_of(ids: Any, nodes: NDArray[Any]) -> NDArray[np.int64]:
     if known is None:
         rows = find_rows({node: row for row, node in enumerate(nodes)}, wanted)
     else:
+        _refuse_numbers(wanted, nodes)
         check_same_kind({"nodes": known, "ids": wanted})
         wanted = wanted.cast(known.type)
         rows = nodes.find(wanted) if isinstance(nodes, StringIds) else positions(wanted, known)
@@ -233,9 +234,28 @@ def _close_ids(node: Any, nodes: NDArray[Any]) -> list[Any]:
     text = str(node).lower()
     if len(text) > _HINT_LENGTH:
         return []
+    if longer := _prefixed_ids(text, nodes):
+        return longer
     known = [k for k in _likely(text, nodes) if len(str(k)) <= 2 * _HINT_LENGTH]
     matches = difflib.get_close_matches(text, dict.fromkeys(str(k).lower() for k in known), n=3)
     return [next(k for k in known if str(k).lower() == match) for match in matches]
+
+
+def _refuse_numbers(ids: Any, nodes: NDArray[Any]) -> None:
+    """Raise UnknownNodeError if the ids are 5 where the nodes are called user_id:5."""
+    if nodes.dtype == object and pa.types.is_integer(ids.type):
+        first = ids[0].as_py()
+        if _prefixed_ids(str(first), nodes):
+            raise unknown_node(f"unknown node id {first}", first, nodes)
+
+
+def _prefixed_ids(text: str, nodes: NDArray[Any]) -> list[Any]:
+    """Return up to three ids that are the text with a prefix, as user_id:5 is for 5 in a bipartite graph."""
+    ids = id_column(nodes)
+    if ids is None:
+        return []
+    ends = pc.ends_with(pc.utf8_lower(ids), pattern=f":{text}").to_numpy(zero_copy_only=False)
+    return list(nodes[np.flatnonzero(ends)[:3]])
 
 
 def _likely(text: str, nodes: NDArray[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kernelne.errors import InputError, ParameterError, warn
-from kernelne.graph.ids import read_ids
+from kernelne.graph.ids import id_column, read_ids
 from kernelne.graph.times import timed
 
 _INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives the column of an unnamed index
@@ -365,6 +365,22 @@ def same_numbers(names: Sequence[Any], count: int, first: int) -> InputError:
         f"{first}: bipartite=True (--bipartite) keeps them apart, as {names[0]}:{first} and "
         f"{names[1]}:{first}; bipartite=False (--no-bipartite) takes them as the same nodes"
     )
+
+
+def lack_prefixes(names: Columns, chosen: Sequence[Any], nodes: NDArray[Any]) -> bool:
+    """Whether the ids of these columns are without the prefixes that `apart` gave to those of the nodes."""
+    known = id_column(nodes)
+    for name in chosen:
+        columns = known, read_ids(names.get(name), f"the column {name!r}")
+        has = [
+            column is not None
+            and pa.types.is_large_string(column.type)
+            and pc.any(pc.starts_with(column, pattern=f"{name}:")).as_py()
+            for column in columns
+        ]
+        if has != [True, False]:
+            return False
+    return True
 
 
 def _prefixed(ids: Any, name: Any) -> Any:

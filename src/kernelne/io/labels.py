@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,19 @@ from kernelne.errors import InputError, ParameterError
 from kernelne.graph.ids import id_column, node_array, unknown_node
 from kernelne.graph.string_ids import positions
 
+_SEVERAL = (list, tuple, set, frozenset, np.ndarray)  # of labels of one node
 _LARGEST = 1 << 32  # bytes of the indicator: a larger file probably contains names, not labels
 
 
 def by_id(given: Any, nodes: Any = None) -> Any:
     """Convert a mapping {node: label}, or a pandas Series indexed by node ids, to Labels.
 
-    Other values are returned unchanged. So is a Series with the default index 0, 1, …, unless these are node
-    ids: all of them are in `nodes`, or all of `nodes` are in the index.
+    A node may have a list, tuple, set or array of labels, or none: see `given_labels`. Other values are
+    returned unchanged. So is a Series with the default index 0, 1, …, unless these are node ids: all of them
+    are in `nodes`, or all of `nodes` are in the index.
     """
     if isinstance(given, Mapping):
-        return Labels.from_values(list(given), list(given.values()))
+        return given_labels(list(given), list(given.values()))
     index: Any = getattr(given, "index", None)
     if hasattr(index, "to_numpy") and hasattr(given, "to_numpy") and np.ndim(given) == 1:
         ids = index.to_numpy()
@@ -32,8 +35,51 @@ def by_id(given: Any, nodes: Any = None) -> Any:
             if nodes is None or not _are_ids(len(ids), node_array(nodes)):
                 return given
             ids = np.arange(len(ids))
-        return Labels.from_values(ids, given.to_numpy())
+        return given_labels(ids, given.to_numpy())
     return given
+
+
+def given_labels(nodes: Any, values: Any) -> Labels:
+    """Build Labels where `values[i]` is the label of `nodes[i]`, or a list, tuple, set or array of labels.
+
+    Nodes are left out whose value is None, NaN, pandas.NA or empty.
+    """
+    shape = getattr(values, "shape", (len(values),))
+    if shape != (len(nodes),):
+        raise InputError(f"labels: values has shape {shape} for {len(nodes)} nodes: give one per node")
+    kind = getattr(getattr(values, "dtype", None), "kind", "O")
+    if kind == "f" and (np.floor(values) == values)[known := values == values].all():
+        # Integers beside missing ones are floats in pandas.
+        return Labels.from_values(node_array(nodes)[known], values[known].astype(np.int64))
+    if kind not in "fO":  # none is missing
+        return Labels.from_values(nodes, values)
+    lists = [value if isinstance(value, _SEVERAL) else (value,) for value in values]
+    owners = np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), np.int64, len(lists)))
+    flat = np.fromiter(chain.from_iterable(lists), object, len(owners))
+    known = ~np.fromiter(map(is_missing, flat), bool, len(flat))
+    if not known.any():
+        raise InputError("labels: no node has a label")
+    kept, owners = np.unique(owners[known], return_inverse=True)
+    classes, codes = _coded(flat[known].tolist())
+    return Labels.from_pairs(node_array(nodes)[kept], classes, owners, codes)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or pandas.NA; the last two are not equal to themselves."""
+    same = value == value
+    return value is None or not isinstance(same, bool | np.bool_) or not same
+
+
+def _coded(values: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the distinct labels, sorted, and the position of each value among them."""
+    try:
+        flat = np.asarray(values)
+        if flat.ndim > 1:
+            raise TypeError("lists of lists")
+        classes, codes = np.unique(flat, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"values: all must be ints, or all strs ({error})") from None
+    return classes, codes
 
 
 def _are_ids(count: int, nodes: NDArray[Any]) -> bool:
@@ -49,7 +95,7 @@ def _are_ids(count: int, nodes: NDArray[Any]) -> bool:
 def as_labels(given: Any, nodes: Any) -> Labels:
     """Convert to Labels: Labels, anything `by_id` accepts, or one value per node in the order of `nodes`."""
     named = by_id(given, nodes)
-    return named if isinstance(named, Labels) else Labels.from_values(nodes, named)
+    return named if isinstance(named, Labels) else given_labels(nodes, named)
 
 
 class Labels:
@@ -78,10 +124,7 @@ class Labels:
             raise InputError(f"values[{empty[0]}] is {given[empty[0]]}: leave out nodes without a label")
         if given.shape != (len(nodes),):
             raise InputError(f"values has shape {given.shape} for {len(nodes)} nodes: give one per node")
-        try:
-            classes, codes = np.unique(given, return_inverse=True)
-        except TypeError as error:
-            raise InputError(f"values: all must be ints, or all strs ({error})") from None
+        classes, codes = _coded(given)
         return cls.from_pairs(nodes, classes, np.arange(len(codes)), codes)
 
     @classmethod

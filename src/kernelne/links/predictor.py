@@ -106,7 +106,7 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
     def fit(self, graph: Any, embedding: Embedding | None = None) -> Self:
         """Train on a graph and its embedding; without one, `embedder` (default MKernelNE()) computes it."""
         self._check()
-        seed = secrets.randbits(32) if self.random_state is None else check_seed(self.random_state)
+        seed = secrets.randbits(32) if self.random_state is None else int(self.random_state)
         given = as_graph(graph)
         if given.n_edges == 0:
             raise InputError("the graph has no edges: there is nothing to learn links from")
@@ -150,10 +150,10 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         """Return the k likeliest new neighbours of a node: ids (k,) and probabilities (k,), likeliest first.
 
         node: an id; or a list or an array of ids, which returns `Recommendations` with probabilities as
-        scores, of candidates that `recommend_links` ranks first (at least a hundred). candidates: ids of the
-        nodes to choose from; None: all. The node itself and its present neighbours are left out; fewer than k
-        are returned if fewer remain. A probability is that of an edge between a pair drawn from all pairs
-        (`base_rate_`).
+        scores (their column is `probability`), of candidates that `recommend_links` ranks first (at least a
+        hundred). candidates: ids of the nodes to choose from; None: all. The node itself and its present
+        neighbours are left out; fewer than k are returned if fewer remain. A probability is that of an edge
+        between a pair drawn from all pairs (`base_rate_`).
         """
         check_is_fitted(self, "n_held_out_")
         check_count("k", k)
@@ -184,14 +184,16 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
         ranks = np.arange(1, len(order) + 1) - starts[list_of - 1] if len(order) else some.ranks
         kept = order[ranks <= k]
         return Recommendations(
-            some.nodes[kept], some.recommended[kept], chances[kept].astype(np.float32), ranks[ranks <= k]
-        )
+            some.nodes[kept], some.recommended[kept], chances[kept].astype(np.float32), ranks[ranks <= k],
+            "probability",
+        )  # fmt: skip
 
     def save(self, path: PathLike, overwrite: bool = False) -> None:
         """Save what was learned as .safetensors, without graph and embedding, which `load` needs."""
         check_is_fitted(self, "n_held_out_")
+        seed = None if self.random_state is None else int(self.random_state)
         told = {
-            "parameters": {"holdout": self.holdout, "non_edges": self.non_edges},
+            "parameters": {"holdout": self.holdout, "non_edges": self.non_edges, "random_state": seed},
             "n_held_out": self.n_held_out_,
             "tables": self._tables,
             "graph": self.graph_.fingerprint,
@@ -223,6 +225,8 @@ class LinkPredictor(BaseEstimator):  # type: ignore[misc]
             raise ParameterError("holdout", self.holdout, "must be above 0 and at most 0.5")
         if self.non_edges not in ("uniform", "degree"):
             raise ParameterError("non_edges", self.non_edges, 'must be "uniform" or "degree"')
+        if self.random_state is not None:
+            check_seed(self.random_state)
 
     def _remember(self, graph: Graph, embedding: Embedding, n_held_out: int) -> None:
         self.graph_, self.embedding_, self.n_held_out_ = graph, embedding, n_held_out

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from kernelne.graph import Graph
 
 _FORMAT = "kernelne link predictor 1"
+_REMEDY = (
+    "a predictor works with the graph and the vectors that it was trained on; give those, or train another: "
+    "LinkPredictor().fit(graph, embedding) (--trained --predictor with a file that does not exist)"
+)
 
 
 def vectors_hash(embedding: Embedding) -> str:
@@ -79,7 +83,7 @@ def load(
             raise
         raise FileFormatError(path, f"not a readable link predictor: {error}") from None
     if graph_told != graph.fingerprint:
-        raise InputError(f"{path} was trained on another graph: train a predictor anew")
+        raise InputError(f"{path} was trained on another graph, or on this one before it changed: {_REMEDY}")
     if vectors_told != vectors_hash(embedding):
-        raise InputError(f"{path} was trained on other vectors: train a predictor anew")
+        raise InputError(f"{path} was trained on other vectors: {_REMEDY}")
     return weights, standard, trees, told

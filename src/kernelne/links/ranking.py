@@ -42,24 +42,37 @@ _MORE_EDGES = 6
 class Recommendations:
     """The best new neighbours of nodes, one row each; those of a node follow each other, the best first.
 
+    Nodes are in the order in which they were asked for.
+
     nodes, recommended   (m,) node ids
     scores               float32 (m,): only the order among those of one node has meaning
     ranks                int64 (m,): 1 for the best of a node
+    measure              what the scores are, and the name of their column: score, or probability if they are
+                         those of a LinkPredictor
     """
 
     nodes: NDArray[Any]
     recommended: NDArray[Any]
     scores: NDArray[np.float32]
     ranks: NDArray[np.int64]
+    measure: str = "score"
 
     def __len__(self) -> int:
         return len(self.ranks)
+
+    def __repr__(self) -> str:
+        n_nodes = int((self.ranks == 1).sum())
+        first = zip(self.nodes[:3], self.recommended[:3], self.scores[:3], strict=True)
+        some = "; ".join(f"{node} – {other}, {self.measure} {score:.3g}" for node, other, score in first)
+        more = "; …" if len(self) > 3 else ""
+        told = f"<Recommendations: {len(self):,} to {n_nodes:,} nodes"
+        return f"{told}: {some}{more}>" if some else f"{told}>"
 
     def _repr_html_(self) -> str:
         first = zip(self.nodes[:10], self.recommended[:10], self.ranks[:10], self.scores[:10], strict=True)
         rows = [(node, other, int(rank), f"{score:.3g}") for node, other, rank, score in first]
         title = f"first {len(rows)} of {len(self):,}"
-        return html_table(["node", "recommended", "rank", "score"], rows, title)
+        return html_table(["node", "recommended", "rank", self.measure], rows, title)
 
     def of(self, node: Any) -> NDArray[Any]:
         """Return the nodes recommended to one node."""
@@ -67,16 +80,16 @@ class Recommendations:
         return found
 
     def to_arrow(self) -> Any:
-        """Return a pyarrow Table with the columns node, recommended, rank and score."""
+        """Return a pyarrow Table with the columns node, recommended, rank, and score or probability."""
         import pyarrow as pa
 
         from kernelne.graph.ids import id_column
 
         columns = (id_column(self.nodes), id_column(self.recommended), self.ranks, self.scores)
-        return pa.table(dict(zip(("node", "recommended", "rank", "score"), columns, strict=True)))
+        return pa.table(dict(zip(("node", "recommended", "rank", self.measure), columns, strict=True)))
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the columns node, recommended, rank and score."""
+        """Return a pandas DataFrame with the columns node, recommended, rank, and score or probability."""
         return self.to_arrow().to_pandas()
 
 
@@ -113,11 +126,16 @@ def recommend_links(
     targets = [block.targets[keep] for block, keep in zip(found, kept, strict=True)]
     scores = [block.scores[keep] for block, keep in zip(found, kept, strict=True)]
     starts = np.repeat(np.cumsum(count) - count, count)
+    ranked = np.concatenate([rows[:0], *(block.rows for block in found)])
+    # In the order asked for: the two sides of a bipartite graph are ranked one after the other.
+    place = np.empty(len(rows), np.int64)
+    place[np.argsort(ranked, kind="stable")] = np.argsort(rows, kind="stable")
+    order = np.argsort(np.repeat(place, count), kind="stable")
     return Recommendations(
-        ids[np.repeat(np.concatenate([rows[:0], *(block.rows for block in found)]), count)],
-        ids[np.concatenate([rows[:0], *targets])],
-        np.concatenate([np.zeros(0, np.float32), *scores]),
-        np.arange(1, count.sum() + 1) - starts,
+        ids[np.repeat(ranked, count)[order]],
+        ids[np.concatenate([rows[:0], *targets])[order]],
+        np.concatenate([np.zeros(0, np.float32), *scores])[order],
+        (np.arange(1, count.sum() + 1) - starts)[order],
     )
 
 
@@ -151,8 +169,9 @@ def rank_links(
 ) -> RankingScores:
     """Score the recommendations of `recommend_links` by links that the graph does not have.
 
-    links: pairs (m, 2) of node ids, or a table of two columns; the second of a pair is to be recommended to
-    the first. Links that the graph has, or to nodes that are no candidates, are left out with a warning.
+    links: pairs (m, 2) of node ids, or a table of two columns, whose names are put before the ids if those of
+    the graph have them (user_id:5); the second of a pair is to be recommended to the first. Links that the
+    graph has, or to nodes that are no candidates, are left out with a warning.
     """
     check_count("k", k)
     ranking = Ranking(graph, embedding)

@@ -12,7 +12,8 @@ from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import changed_kernels
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph
-from kernelne.graph.tables import is_table, table_columns
+from kernelne.graph.ids import read_ids
+from kernelne.graph.tables import apart, is_table, lack_prefixes, table_columns
 from kernelne.model.kernels import check_kernels
 
 
@@ -49,7 +50,10 @@ def is_forward(embedding: Embedding) -> bool:
 
 
 def pair_rows(graph: Graph, pairs: Any, name: str) -> NDArray[np.int64]:
-    """Return the rows (k, 2) of pairs of node ids: an array (k, 2), a list of pairs, or a table."""
+    """Return the rows (k, 2) of pairs of node ids: an array (k, 2), a list of pairs, or a table.
+
+    The names of a table's columns are put before its ids if those of the graph have them: user_id:5.
+    """
     if isinstance(pairs, np.ndarray):
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise InputError(f"{name}: shape {pairs.shape}: give pairs of node ids, shape (k, 2)")
@@ -59,6 +63,8 @@ def pair_rows(graph: Graph, pairs: Any, name: str) -> NDArray[np.int64]:
         if len(columns) != 2:
             raise InputError(f"{name}: a table of the columns {columns.shown}: give only the two of node ids")
         ends = [columns.get(column) for column in columns]
+        if lack_prefixes(columns, columns, graph.nodes):
+            ends = apart(read_ids(ends[0], name), read_ids(ends[1], name), columns, True)
     else:
         ends = _columns(pairs, name)
     try:

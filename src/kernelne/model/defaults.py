@@ -20,7 +20,7 @@ def _gaussians(*sigmas: float) -> tuple[tuple[str, float], ...]:
 
 PLAIN: dict[str, Any] = {
     "kernels": _gaussians(1.0, 2.0, 3.0), "coef_l2": 0.02, "coef_spread": 1.5, "walks_per_node": 80,
-    "walk_length": 10, "window_decay": 1.0, "forward": False, "n_negative": 5, "shared_negatives": 14,
+    "walk_length": 10, "window_decay": 1.0, "n_negative": 5, "shared_negatives": 14,
     "learning_rate": 0.025, "l2": 0.01, "vectors": "center", "norm": None,
 }  # fmt: skip
 

@@ -123,7 +123,11 @@ def known_to(module: str) -> list[KernelFunction]:
 def check_kernels(
     kernels: Iterable[tuple[str, float]], parameter: str = "kernels"
 ) -> tuple[tuple[str, float], ...]:
-    """Return the (name, σ) pairs with σ as float; raises a ParameterError if they are invalid."""
+    """Return the (name, σ) pairs with σ as float; raises a ParameterError if they are invalid.
+
+    parameter: what errors call them; if names and σ are parameters of their own, both: "kernel, sigma".
+    """
+    kernel, _, own_sigma = parameter.partition(", ")
     try:
         pairs = [(name, sigma) for name, sigma in kernels]
     except (TypeError, ValueError):
@@ -135,7 +139,7 @@ def check_kernels(
     for name, sigma in pairs:
         if not isinstance(name, str) or name not in KERNELS:
             raise ParameterError(
-                parameter,
+                kernel,
                 name,
                 f"unknown kernel; known are {', '.join(KERNELS)}; register_kernel adds others",
             )
@@ -145,7 +149,9 @@ def check_kernels(
             or not 1e-3 <= sigma <= 1e3
         ):
             raise ParameterError(
-                parameter, f"{name}:{sigma}", "sigma must be a positive number between 0.001 and 1000"
+                own_sigma or parameter,
+                sigma if own_sigma else f"{name}:{sigma}",
+                "sigma must be a positive number between 0.001 and 1000",
             )
         if name in OWN_CHECKS:
             OWN_CHECKS[name](float(sigma))

@@ -68,7 +68,7 @@ _DARK = _Theme(paper="#14181f", ink="#e6eaf0", faint="#4b5563", edges="#93a1b3")
 
 def plot_map(
     embedding: Embedding,
-    path: PathLike,
+    path: PathLike | None = None,
     labels: Any = None,
     *,
     graph: Any = None,
@@ -80,9 +80,11 @@ def plot_map(
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
-) -> None:
+) -> Any:
     """Draw a map of an embedding's nodes to a .png, .svg or .pdf (needs kernelne[plot]).
 
+    path: the file to write; None: return the map as a matplotlib Figure, which notebooks show after
+        `%matplotlib inline`. A file that exists is replaced only with overwrite=True.
     labels: Labels, {node: label}, a pandas Series by its index, or one value per node. Nodes are coloured by
         label; nodes without one are grey. A node with several labels is filled with the colour of its most
         frequent one and outlined with that of the next. Beyond 40 classes the rarest are merged into
@@ -97,7 +99,7 @@ def plot_map(
     dark: whether to draw on a dark background.
     beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
     """
-    kind = check_map(path, overwrite)
+    kind = ".png" if path is None else check_map(path, overwrite)
     if not isinstance(embedding, Embedding):
         raise InputError(
             f"embedding: must be an Embedding, not {type(embedding).__name__}: use Embedding(vectors, nodes)"
@@ -143,7 +145,10 @@ def plot_map(
     if shown:
         lines = "\n".join(textwrap.wrap(_plain(shown), _TITLE_LINE))
         axes.set_title(lines, color=theme.ink, fontsize=14, loc="left", pad=10)
+    if path is None:
+        return figure
     _save(figure, path, kind, overwrite)
+    return None
 
 
 def check_map(path: PathLike, overwrite: bool = False) -> str:

@@ -20,7 +20,15 @@ from kernelne.graph.ids import plain_integers, read_ids
 from kernelne.graph.ops import isolated_nodes
 from kernelne.graph.tables import Columns, apart, choose_columns
 from kernelne.graph.times import timed
-from kernelne.io.graphs.shared import EdgeColumns, Options, as_text, join, refuse_ids, write_texts
+from kernelne.io.graphs.shared import (
+    GOOD_WEIGHT,
+    EdgeColumns,
+    Options,
+    as_text,
+    join,
+    refuse_ids,
+    write_texts,
+)
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens
 from kernelne.io.text.columns import Layout, NotIntegerError, column_blocks, read_columns
@@ -36,7 +44,8 @@ _NODE_HEADERS = {"id", "ids", "node", "nodes", "node_id", "nodeid", "name", "ver
 _HINT_DATA = (
     "; networkx.write_edgelist(..., data=False) writes no attributes, data=['weight'] only the weight"
 )
-_HINT_WEIGHT = "; weighted=False (--unweighted) ignores the third column"
+_HINT_WEIGHT = "; weighted=False (--unweighted) ignores it"
+_HINT_SKIP = "; skip_bad=True (--skip-bad) leaves out such lines"
 
 
 @dataclass(frozen=True)
@@ -266,7 +275,11 @@ def _edge_layout(
         expected = f"no weights (weighted=True, --weighted): expected 3 fields separated by {layout.between}"
         raise FileFormatError(path, expected, line=line, text=text_lines.shown(raw))
     places = (*chosen[:2], *([] if time is None else [time]))
-    found = Layout(separator, len(fields), places, line + bool(told), weight, n_times=len(places) - 2)
+    names = [f"the column {f.text!r}" if told else f"column {k}" for k, f in enumerate(fields, 1)]
+    n_times = len(places) - 2
+    found = Layout(
+        separator, len(fields), places, line + bool(told), weight, n_times=n_times, told=tuple(names)
+    )
     return found, told is None
 
 
@@ -282,6 +295,10 @@ def _chosen(
     places = {name: k for k, name in reversed([*enumerate(names)])}  # the first of equal names
     columns = Columns(names, lambda name: _sampled(rows[header:], places[name]), by_number=True)
     found = choose_columns(columns, *asked)
+    if options.source is not None and asked[2] is None and not options.weighted and found.weight is not None:
+        fields = [row[places[found.weight]] for row in rows[header:]]
+        if 2 * sum(field.is_name for field in fields) > len(fields):
+            found = found._replace(weight=None)  # words, such as the kind of an edge in a .sif file
     source, target, weight, time = (None if name is None else places[name] for name in found)
     assert source is not None
     assert target is not None
@@ -321,15 +338,21 @@ def read_id_columns(
 def _line_error(
     path: str | os.PathLike[str], layout: Layout, status: int, line: int, text: str
 ) -> FileFormatError:
-    third = sniff.split(text.encode(), layout.separator)[2:3]
+    fields = sniff.split(text.encode(), layout.separator)
+    third = fields[2 if layout.weight is None else layout.weight :][:1]
     hint = _HINT_DATA if third and third[0].text.startswith("{") else ""
     if third and third[0].has_decimal_comma:
         hint = f"; decimal comma? write {third[0].text.replace(',', '.')}"
+    empty = next((k for k, f in enumerate(fields) if k in layout.places and not (f.text or f.quoted)), None)
+    kind = "a time" if empty in layout.places[2:] else "an id"
+    place = empty if status == tokens.EMPTY_ID else layout.weight
+    where = f" in {layout.told[place]}" if layout.told and place is not None else ""
+    skip = _HINT_SKIP if layout.told else ""
     expected = {
         tokens.N_FIELDS: f"expected {layout.n_fields} fields separated by {layout.between} as before{hint}",
-        tokens.EMPTY_ID: "expected an id, found an empty field",
-        tokens.BAD_WEIGHT: "expected a weight, a finite number that is not negative and fits float32"
-        f"{hint or _HINT_WEIGHT}",
+        tokens.EMPTY_ID: f"expected {kind}{where}, found an empty field{skip}",
+        tokens.BAD_WEIGHT: f"{GOOD_WEIGHT} and fits float32{where and ','}{where}"
+        f"{hint or skip + _HINT_WEIGHT}",
         tokens.BAD_QUOTE: "expected a closing quote at the end of the field",
         tokens.BAD_RETURN: "a carriage return inside a line: lines must end in \\n or \\r\\n",
         tokens.TOO_LONG: f"a line longer than {text_lines.MAX_LINE} bytes: not an edge list",

@@ -28,6 +28,7 @@ class Layout:
     weight: int | None = None  # field of the weight
     may_lack_last_id: bool = False
     n_times: int = 0  # the last of `places` that hold times, which are always text
+    told: tuple[str, ...] = ()  # the columns as errors call them, if this is a table of edges
 
     @property
     def between(self) -> str:
