@@ -18,9 +18,11 @@ _BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?>=([0-9.]+)")
 
 
 def dependencies(project: dict[str, Any]) -> list[str]:
-    """Return the dependencies, with those of all extras but the GPU's, which brings gigabytes."""
+    """Return the dependencies, with those of all extras but the large ones of GPUs and clusters."""
     extras = project["project"]["optional-dependencies"]
-    some = [each for name, wanted in extras.items() if name not in ("gpu", "all") for each in wanted]
+    some = [
+        each for name, wanted in extras.items() if name not in ("gpu", "cluster", "all") for each in wanted
+    ]
     return sorted([*project["project"]["dependencies"], *some])
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,11 @@ if kept := os.environ.get("KERNELNE_TEST_CACHE"):
 elif "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the process that started them
     os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernelne-numba-")
     atexit.register(shutil.rmtree, os.environ["NUMBA_CACHE_DIR"], ignore_errors=True)
+
+# Where tests run in the background, or under nohup, signals are ignored: by the commands they start, too.
+for number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 import numpy as np
 import pytest

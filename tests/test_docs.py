@@ -20,10 +20,16 @@ from explorer.browser import ARGUMENTS, find_chromium
 ROOT = Path(__file__).parents[1]
 if not (ROOT / "mkdocs.yml").exists():
     pytest.skip("the docs are not part of the source distribution", allow_module_level=True)
+paths, known = list(sys.path), sys.modules.pop("common", None)
 sys.path.insert(0, str(ROOT / "docs" / "_tools"))
 docstrings, draw_kernels, draw_performance, gallery = map(
     import_module, ("docstrings", "draw_kernels", "draw_performance", "gallery")
 )
+# The experiments, which other tests import, have a module `common` of their own.
+sys.path[:] = paths
+sys.modules.pop("common", None)
+if known is not None:
+    sys.modules["common"] = known
 
 
 class Page(HTMLParser):

@@ -68,7 +68,11 @@ def test_licences_of_all_dependencies_are_listed_and_none_binds_users():
     page = (ROOT / "docs" / "licences.md").read_text("utf-8")
     listed = dict(re.findall(r"^\| ([\w.-]+) \| ([^|]+) \|", page, re.MULTILINE))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = [some for name, some in project["optional-dependencies"].items() if name not in ("gpu", "all")]
+    extras = [
+        some
+        for name, some in project["optional-dependencies"].items()
+        if name not in ("gpu", "cluster", "all")
+    ]
     wanted = {re.match(r"[\w-]+", each)[0] for some in (project["dependencies"], *extras) for each in some}
     assert wanted <= {*listed}
     assert not [name for name, licence in listed.items() if "GPL" in licence or "not stated" in licence]

@@ -25,7 +25,7 @@ from kernelne.progress import Progress, reporting
 
 #: Parameters that may be fixed: those of both models, except those that the search sets itself.
 FIXABLE = KernelNE().get_params().keys() & MKernelNE().get_params().keys() - {
-    "checkpoint", "checkpoint_every",
+    "checkpoint", "checkpoint_every", "engine", "parts", "memory", "address",
     "backend", "deterministic", "random_state", "progress",
 }  # fmt: skip
 

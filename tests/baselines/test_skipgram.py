@@ -23,7 +23,7 @@ RATE = 0.02
 def _problem(random_graph, seed, *, n, dim, length, window, n_shared, l2):
     rng = np.random.default_rng(seed)
     graph = random_graph(seed, n, directed=bool(seed % 2), weighted=bool(seed % 3), density=0.4)
-    step = Step(window, 1.0, 5, n_shared, np.float32(l2), RATE, RATE, 1000, np.float32(1e6))
+    step = Step(window, 1.0, False, 5, n_shared, np.float32(l2), RATE, RATE, 1000, np.float32(1e6))
     plan = WalkPlan(np.uint64(seed), length, 1.0, 1.0)
     walking = Walking(walk_graph(graph), plan, alias_table(rng.random(n) + 0.1), step)
     center, context = rng.normal(0, 1.5 / np.sqrt(dim), (2, n, dim)).astype(np.float32)

@@ -84,6 +84,18 @@ def test_one_line_whenever_it_comes(folder, number):
         assert sorted(p.name for p in folder.iterdir()) == ["ring.edges"]
 
 
+def test_ignored_signals_stay_ignored():
+    """`nohup kernelne embed …` goes on when its terminal is closed."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals.handled():
+            signal.raise_signal(signal.SIGHUP)
+            assert signals.stop_requested() is None
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_ctrl_c_during_imports_is_one_line(tmp_path):
     code = "import signal, sys, threading\n"
     code += "class Interrupt:\n"

@@ -35,7 +35,9 @@ def bare_graph(matrix: Any) -> SimpleNamespace:
     offsets, neighbours = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
     for array in (offsets, neighbours):
         array.setflags(write=False)  # as a Graph's: for others the CPU's loop would be compiled again
-    return SimpleNamespace(offsets=offsets, neighbours=neighbours, weights=weights, n_nodes=rows.shape[0])
+    return SimpleNamespace(
+        offsets=offsets, neighbours=neighbours, weights=weights, n_nodes=rows.shape[0], timed=None
+    )
 
 
 def runner(graph: Any, settings: TrainingConfig, device: Any) -> gpu.Runner:

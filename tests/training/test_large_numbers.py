@@ -58,10 +58,15 @@ def _draw(key, counter):
     return _mix((key + (counter + 1) * 0x9E3779B97F4A7C15) & MASK)
 
 
+NO_TIMES = np.empty(0), np.empty(0)
+
+
 @pytest.mark.parametrize("border", BORDERS)
 def test_walks_of_large_numbers_are_those_of_whole_numbers(border):
     plan, count = WalkPlan(np.uint64(5), 6, 1.0, 1.0), 40
-    arrays = WalkGraph(RING.offsets, RING.neighbours, np.empty(0, np.uint32), np.empty(0, np.int64))
+    arrays = WalkGraph(
+        RING.offsets, RING.neighbours, np.empty(0, np.uint32), np.empty(0, np.int64), *NO_TIMES
+    )
     walks, lengths = np.empty((count, 6), np.int64), np.empty(count, np.int64)
     first = border - count // 2
     sample_walks(arrays, plan, first, walks, lengths)
@@ -130,7 +135,7 @@ def test_edges_beyond_the_border(holes, p, q, weighted):
     if weighted:
         thresholds = holes(many + 4, np.uint32)
         thresholds[many - 1 :] = [2**32 - 1, 2**30, 2**32 - 1, 2**32 - 1, 2**32 - 1]
-    graph = WalkGraph(offsets, neighbours, thresholds, np.array([1, 2, 3]))
+    graph = WalkGraph(offsets, neighbours, thresholds, np.array([1, 2, 3]), *NO_TIMES)
     walks, lengths = np.empty((3000, 8), np.int64), np.empty(3000, np.int64)
     sample_walks(graph, WalkPlan(np.uint64(1), 8, 1 / p, 1 / q), 0, walks, lengths)
     assert (lengths == 8).all()

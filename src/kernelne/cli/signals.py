@@ -53,7 +53,9 @@ def deferred() -> Iterator[None]:
 def handled() -> Iterator[None]:
     """Handle the signals during the block; what was set before is restored after it."""
     _State.number = None
-    before = {number: signal.signal(number, _first) for number in _ENDING}
+    # What is ignored stays so: nohup ignores SIGHUP, and a shell SIGINT for what runs in the background.
+    heard = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, _first) for number in heard}
     hook = sys.unraisablehook
 
     def again(lost: Any) -> None:
@@ -78,7 +80,8 @@ def _exception(number: int) -> BaseException:
 def _first(number: int, frame: Any) -> None:
     _State.number = number
     for ending in _ENDING:
-        signal.signal(ending, signal.SIG_DFL)
+        if signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, signal.SIG_DFL)
     if not _State.n_deferred:
         raise _exception(number)
 
