@@ -26,11 +26,6 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:  # workers share the folder of the
     os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="kernelne-numba-")
     atexit.register(shutil.rmtree, os.environ["NUMBA_CACHE_DIR"], ignore_errors=True)
 
-# Where tests run in the background, or under nohup, signals are ignored: by the commands they start, too.
-for number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
-    if signal.getsignal(number) == signal.SIG_IGN:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -45,6 +40,10 @@ Array = NDArray[np.float64]
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("markexpr") != "gpu":
         os.environ["TRITON_INTERPRET"] = "1"  # read once, when triton is imported
+    # Where tests run in the background, or under nohup, signals are ignored: by the commands they start, too.
+    for number in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
