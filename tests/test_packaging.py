@@ -137,9 +137,9 @@ def test_version_is_in_one_place(installed, tmp_path):
 def test_extras(wheel):
     metadata = _names(wheel)[f"kernelne-{kernelne.__version__}.dist-info/METADATA"].decode()
     extras = re.findall("^Provides-Extra: (.+)$", metadata, re.MULTILINE)
-    assert sorted(extras) == ["all", "data", "explore", "gpu", "graphs", "plot", "search", "tune"]
+    assert sorted(extras) == ["all", "cluster", "data", "explore", "gpu", "graphs", "plot", "search", "tune"]
     everything = PROJECT["project"]["optional-dependencies"]["all"]
-    assert everything == [f"kernelne[{','.join(sorted({*extras} - {'all', 'gpu'}))}]"]
+    assert everything == [f"kernelne[{','.join(sorted({*extras} - {'all', 'cluster', 'gpu'}))}]"]
 
 
 def test_installed_package_runs_anywhere(installed, tmp_path):

@@ -245,6 +245,7 @@ def _cumulate(offsets: Any, weights: Any, thresholds: Any) -> None:
 def walk_graph(graph: Graph, starts: NDArray[np.int64] | None = None) -> WalkGraph:
     """Return the arrays that sampling reads; weights become one 32-bit cumulative probability per edge."""
     chosen, empty = np.empty(0, np.int64) if starts is None else starts, np.empty(0)
+    empty.flags.writeable = False  # as times are: loops are not compiled a second time for graphs with them
     if graph.timed is not None:
         offsets, neighbours, times, totals = graph.timed
         return WalkGraph(offsets, neighbours, np.empty(0, np.uint32), chosen, times, totals)
