@@ -20,11 +20,11 @@ from kernelne import Graph, MKernelNE
 _BLOCK, _INSIDE, _QUERIES, _TOGETHER = 1000, 0.6, 2000, 200
 
 
-def blocks(n: int) -> Graph:
-    rng = np.random.default_rng(0)
-    sources = rng.integers(0, n, 5 * n)
-    inside = sources // _BLOCK * _BLOCK + rng.integers(0, _BLOCK, 5 * n)
-    targets = np.where(rng.random(5 * n) < _INSIDE, inside, rng.integers(0, n, 5 * n))
+def blocks(n: int, edges_per_node: int = 5) -> Graph:
+    rng, m = np.random.default_rng(0), edges_per_node * n
+    sources = rng.integers(0, n, m)
+    inside = sources // _BLOCK * _BLOCK + rng.integers(0, _BLOCK, m)
+    targets = np.where(rng.random(m) < _INSIDE, inside, rng.integers(0, n, m))
     apart = sources != targets
     return Graph.from_edges(sources[apart], targets[apart], nodes=np.arange(n))
 

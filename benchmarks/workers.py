@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 import adapters
+from blocks import blocks
 from common import Bench, child_main, parser, save, spread, table
 from generate import power_law
+from kernelne.graph.ops import edges_of
 
 
 def fit(graph: str, engine: str, parts: int, walks: int, threads: int) -> dict[str, Any]:
@@ -62,9 +64,13 @@ def main() -> None:
     made.add_argument("--parts", type=int, default=8)
     made.add_argument("--counts", default=",".join(map(str, range(1, len(os.sched_getaffinity(0)) + 1))))
     made.add_argument("--engines", default="memory")
+    made.add_argument("--graph", choices=["hubs", "blocks"], default="hubs")
     args = made.parse_args()
     bench = Bench(__file__)
-    edges, _ = power_law(args.nodes, args.degree)
+    if args.graph == "hubs":
+        edges, _ = power_law(args.nodes, args.degree)
+    else:
+        edges = edges_of(blocks(args.nodes, int(args.degree / 2)))[0]
     path = bench.folder / "graph.npz"
     np.savez(path, n=args.nodes, edges=edges)
     task = {"graph": str(path), "parts": args.parts, "walks": args.walks}

@@ -1,10 +1,11 @@
-"""Links of a directed graph: a model of arcs beside one that ignores directions: figures of docs/links.md.
+"""A model of arcs beside those of links without direction: figures of docs/links.md.
 
     KERNELNE_DATA=FOLDER python experiments/directed.py [--seeds 5]
 
 A fifth of the pairs of wiki_vote that have arcs is hidden, in both directions. Hidden arcs are told apart
 from as many pairs without an arc in either direction, whose sources and targets have the degrees of the arcs,
-and from the reversed arcs that do not exist. AUC, mean and standard deviation over seeds.
+and from the reversed arcs that do not exist. AUC, mean and standard deviation over seeds. Then micro-F1 with
+10 % and half of the labels on directed block models, sparse to dense, with and without forward=True.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from checkset import _blocks
 from common import table
-from kernelne import Graph, LinkPredictor, MKernelNE, read_graph
+from kernelne import Graph, LinkPredictor, MKernelNE, classify_nodes, read_graph
 from kernelne.graph.ops import as_undirected, contains
 from kernelne.graph.pairs import hide_edges
 from kernelne.model.kernels import KERNELS
@@ -97,6 +99,17 @@ def run(graph: Graph, seed: int) -> dict[str, list[float]]:
     return found
 
 
+def labels(seed: int) -> None:
+    rows = []
+    for name, shape in {"sparse": (138, 3000, 15, 8, 0.7), "dense": (140, 4000, 20, 50, 0.3)}.items():
+        graph, truth = _blocks(*shape, directed=True)
+        for forward in (False, True):
+            vectors = MKernelNE(random_state=seed, forward=forward).fit(graph).embedding_
+            scores = classify_nodes(vectors, truth, train_sizes=[0.1, 0.5], n_repeats=5)
+            rows.append([name, str(forward), *(f"{score:.3f}" for score in scores.micro_mean)])
+    print("\n" + table(["blocks", "forward", "10 %", "50 %"], rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -115,6 +128,7 @@ def main() -> None:
             [name, *(f"{m:.3f} ± {s:.3f}" for m, s in zip(scores.mean(0), scores.std(0), strict=True))]
         )
     print(table(["wiki_vote", "others of their degrees", "reversed arcs", "both"], rows))
+    labels(0)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ there; updated, folded in and trained anew are scored after each part, also in g
 5 % of the nodes are left out of the training, then folded in by their links; a classifier of the others is
 scored on them, beside one of a training with all nodes. links: hepth with a fifth of its edges hidden, the
 others come in ten parts; AUC of the kernel for hidden edges against non-edges of their degrees. weeks:
-collegemsg, updated every week from the fifth on; AUC for the pairs of the next week, likewise. speed, on
-request: half a million nodes folded in.
+collegemsg, updated every week from the fifth on; AUC for the pairs of the next week, likewise. order: the
+same AUC, every third week from the sixth on, of walks in any order, in the order of time, and with
+half-lives. speed, on request: half a million nodes folded in.
 """
 
 from __future__ import annotations
@@ -186,12 +187,12 @@ def links(seed: int) -> dict[str, float]:
     return growing(parts, [(hidden, others)] * len(parts), seed)
 
 
-def weeks(seed: int) -> dict[str, float]:
-    """AUC for the pairs of the next week of collegemsg."""
+def messages(seed: int) -> list[tuple[Any, Graph, Any]]:
+    """Events of collegemsg up to each week, their graph, and pairs and non-pairs of the next week."""
     events = np.loadtxt(Path(os.environ["KERNELNE_DATA"]) / "collegemsg.temporal.gz", dtype=np.int64)
     week = (events[:, 2] - events[:, 2].min()) // (7 * 86400)
     rng = np.random.default_rng(seed)
-    parts, tests = [], []
+    found = []
     for last in range(4, int(week.max())):
         now = Graph.from_edges(*events[week <= last, :2].T)
         pairs = np.unique(np.sort(events[week == last + 1, :2], axis=1), axis=0)
@@ -199,9 +200,27 @@ def weeks(seed: int) -> dict[str, float]:
         rows = np.sort(now.index_of(pairs.ravel()).reshape(-1, 2), axis=1)
         taken = np.unique(np.concatenate([edges_of(now)[0], rows]) @ (now.n_nodes, 1))
         absent = pair_anew(rows, taken, now.n_nodes, rng)
-        parts.append(now)
-        tests.append((pairs, now.nodes[absent]))
-    return growing(parts, tests, seed)
+        found.append((events[week <= last], now, (pairs, now.nodes[absent])))
+    return found
+
+
+def weeks(seed: int) -> dict[str, float]:
+    """AUC for the pairs of the next week of collegemsg."""
+    _, parts, tests = zip(*messages(seed), strict=True)
+    return growing(list(parts), list(tests), seed)
+
+
+def order(seed: int) -> dict[str, float]:
+    """AUC for the pairs of the next week, of walks in any order, in that of time, and with half-lives."""
+    ways: dict[str, dict[str, Any]] = {"any": {}, "in time": {"time": "t"}}
+    ways |= {f"half-life {life}": {"time": "t", "half_life": life} for life in ("28d", "14d", "7d")}
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for events, _, test in messages(seed)[1::3][:5]:
+        columns = dict(zip("uvt", events.T, strict=True))
+        for way, options in ways.items():
+            graph = Graph.from_table(columns, source="u", target="v", weight=False, **options)
+            found[way].append(auc(train(graph, seed)[0], *test))
+    return {way: float(np.mean(values)) for way, values in found.items()}
 
 
 def speed() -> None:
@@ -224,7 +243,7 @@ PARTS = {
     "arrivals": arrivals,
 }
 #: Parts that have a graph of their own.
-OWN = {"links": links, "weeks": weeks}
+OWN = {"links": links, "weeks": weeks, "order": order}
 RESULTS = Path(__file__).with_name("growth.jsonl")
 
 

@@ -167,7 +167,7 @@ def test_rows_of_a_table_beyond_the_border(holes):
 def test_estimates_and_limits_of_huge_graphs():
     n, arcs = 3 * 10**9, 2**36
     graph = SimpleNamespace(
-        n_nodes=n, weights=None, offsets=SimpleNamespace(nbytes=8 * (n + 1)),
+        n_nodes=n, weights=None, timed=None, offsets=SimpleNamespace(nbytes=8 * (n + 1)),
         neighbours=SimpleNamespace(size=arcs, nbytes=8 * arcs),
         nodes=SimpleNamespace(nbytes=8 * n, dtype=int),
     )  # fmt: skip

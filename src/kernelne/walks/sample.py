@@ -173,13 +173,7 @@ def _walk_in_time(graph: Any, key: Any, walk: Any) -> Any:
     for step in range(1, walk.size):
         v = walk[step - 1]
         begin, end = graph.offsets[v], graph.offsets[v + 1]
-        low, high = begin, end
-        while low < high:
-            middle = (low + high) >> 1
-            if graph.times[middle] < time:
-                low = middle + 1
-            else:
-                high = middle
+        low = begin + np.searchsorted(graph.times[begin:end], time)
         if low == end:
             return step
         bits = draw(key, np.uint64(step) << U32)
@@ -187,13 +181,8 @@ def _walk_in_time(graph: Any, key: Any, walk: Any) -> Any:
         if graph.totals.size:
             before = graph.totals[low - 1] if low > begin else 0.0
             target = before + (graph.totals[end - 1] - before) * (np.float64(bits >> U32) * UNIT)
-            position, high = low, end - 1
-            while position < high:
-                middle = (position + high) >> 1
-                if graph.totals[middle] > target:
-                    high = middle
-                else:
-                    position = middle + 1
+            found = low + np.searchsorted(graph.totals[low:end], target, side="right")
+            position = min(found, end - 1)
         walk[step] = graph.neighbours[position]
         time = graph.times[position]
     return walk.size

@@ -55,11 +55,11 @@ def run_bytes(graph: Graph, config: TrainingConfig, n_tables: float = 2) -> int:
 
 def fixed_bytes(graph: Graph) -> int:
     """Memory of the graph and of the process itself, in bytes."""
-    arrays = (graph.offsets, graph.neighbours, graph.weights)
+    arrays = (graph.offsets, graph.neighbours, graph.weights, *(graph.timed or ()))
     # String ids are Python objects, and appear a second time as text when they are looked up or written.
     objects = isinstance(graph.nodes, np.ndarray) and graph.nodes.dtype == object
     ids = 160 * graph.n_nodes if objects else graph.nodes.nbytes
-    return sum(a.nbytes for a in arrays if a is not None) + ids + _PROCESS_BYTES
+    return sum(int(a.nbytes) for a in arrays if a is not None) + int(ids) + _PROCESS_BYTES
 
 
 def check(graph: Graph, config: TrainingConfig, n_tables: float, dim: int) -> None:
