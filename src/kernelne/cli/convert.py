@@ -152,9 +152,10 @@ def _is_embedding(path: str, output: Path) -> bool:
         import pyarrow.parquet as pq
 
         from kernelne.io.embeddings.registry import DAMAGE
+        from kernelne.io.files import open_for_arrow
 
         try:
-            with open(path, "rb") as file:
+            with open_for_arrow(path) as file:
                 return {"id", "vector"} <= set(pq.read_schema(file).names)
         except (OSError, *DAMAGE):  # reported when the file is read
             return False

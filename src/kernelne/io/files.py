@@ -14,6 +14,7 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from kernelne.errors import FileFormatError, FolderError, InputError, OutputError
 
@@ -71,6 +72,21 @@ def folder_beside(path: PathLike) -> Iterator[Path]:
         raise _output_error(path, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_for_arrow(path: PathLike) -> Any:
+    """Open a file for Arrow's threads to read.
+
+    They may let a file go after the work is done. If it is one of Python's, they wait for Python then: a
+    process that ends at that moment hangs or aborts.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.OSFile(os.fspath(path))
+    except UnicodeError:  # Arrow takes only names in UTF-8
+        with open(path, "rb") as file:
+            return pa.OSFile(f"/dev/fd/{file.fileno()}")
 
 
 def check_output(path: PathLike, overwrite: bool = False) -> None:

@@ -19,6 +19,7 @@ from kernelne.graph.ids import plain_strings, string_objects
 from kernelne.graph.string_ids import StringIds
 from kernelne.io.arrays import RowBlocks
 from kernelne.io.embeddings.shared import KEY, VERSION, Fields, read_document
+from kernelne.io.files import open_for_arrow
 
 
 def to_table(fields: Fields) -> Any:
@@ -51,8 +52,7 @@ def write(fields: Fields, stream: BinaryIO) -> None:
 
 
 def read(path: Path) -> Fields:
-    # Opened by Python: pyarrow accepts only UTF-8 names.
-    with open(path, "rb") as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
+    with open_for_arrow(path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
         _check_columns(path, file.schema_arrow.names)
         table = file.read(columns=["id", "vector"])
         metadata = file.schema_arrow.metadata

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernelne.errors import FileFormatError
 from kernelne.io.embeddings.shared import Fields, integers_or_strings
+from kernelne.io.files import open_for_arrow
 
 _VALUES = 2**18  # written at a time: about 3 MB of text, and several times as much memory
 
@@ -53,7 +54,7 @@ def read_rows(path: Path, dim: int, delimiter: str, trailing: bool = False) -> F
     quote = '"' if delimiter == "," else False
     block_size = 2**22 + 64 * dim  # a row must fit into a block
     try:
-        with open(path, "rb") as stream:  # by Python: pyarrow takes no name that is not UTF-8
+        with open_for_arrow(path) as stream:
             table = pacsv.read_csv(
                 stream,
                 pacsv.ReadOptions(skip_rows=1, column_names=names + [""] * trailing, block_size=block_size),

@@ -20,7 +20,7 @@ from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
 from kernelne.graph.ids import read_ids
 from kernelne.graph.ops import isolated_nodes
 from kernelne.graph.tables import Columns, arrow_columns, choose_columns, read_edges
-from kernelne.io.files import check_input
+from kernelne.io.files import check_input, open_for_arrow
 from kernelne.io.graphs.shared import EdgeColumns, Options
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def parquet_table(path: str) -> Any:
     """Return a Parquet file as an Arrow table."""
     import pyarrow.parquet as pq
 
-    def table(file: BinaryIO) -> Any:
+    def table(file: Any) -> Any:
         opened = pq.ParquetFile(file)
         available = available_bytes()
         # Equal values take no space in the file: its rows may need far more memory than its bytes.
@@ -79,7 +79,7 @@ def parquet_table(path: str) -> Any:
             raise FileFormatError(path, f"{told}; {MEMORY}=SIZE in the environment sets this limit by hand")
         return opened.read()
 
-    return _open(path, table)
+    return _open(path, table, by_arrow=True)
 
 
 def ipc_table(path: str) -> Any:
@@ -108,10 +108,10 @@ class _Bounded:
         return getattr(self._file, name)
 
 
-def _open(path: str, load: Any) -> Any:
+def _open(path: str, load: Any, by_arrow: bool = False) -> Any:
     if check_input(path) == 0:
         raise FileFormatError(path, "the file is empty")
-    with open(path, "rb") as file:  # by Python: pyarrow accepts only UTF-8 names
+    with open_for_arrow(path) if by_arrow else open(path, "rb") as file:
         try:
             table = load(file)
             table.validate(full=True)

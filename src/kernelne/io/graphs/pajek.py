@@ -47,6 +47,7 @@ def read(path: str, options: Options) -> EdgeColumns:
     sections = list(_SECTION.finditer(content))
     names = None
     parts: list[tuple[bool, NDArray[Any], NDArray[Any], NDArray[np.float64] | None]] = []
+    seen: set[bool] = set()
     before = content[: sections[0].start() if sections else len(content)]
     line, place = 1, 0
     stops = [s.start() for s in sections[1:]] + [len(content)]
@@ -62,6 +63,9 @@ def read(path: str, options: Options) -> EdgeColumns:
         elif kind in _DIRECTED:
             if names is None:
                 raise FileFormatError(path, "expected *Vertices before this", line=line, text=f"*{kind}")
+            if _DIRECTED[kind] in seen and not content[found.end() : stop].strip():
+                continue  # thousands of empty sections cost nothing
+            seen.add(_DIRECTED[kind])
             words = Words(path, data, "%", found.end(), stop)
             ends = (_lists if kind.endswith("list") else _pairs)(words, len(names))
             parts.append((_DIRECTED[kind], *ends))
