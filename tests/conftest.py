@@ -55,7 +55,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 #: Files that take longest: they come first, so that no process is left with one of them at the end.
-_LONG = {"test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_compare.py", "test_examples.py"}
+_LONG = {
+    "test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_compare.py", "test_examples.py",
+    "test_cluster.py",
+}  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
