@@ -2,16 +2,16 @@
 
     python benchmarks/out_of_core.py [--nodes 5000000] [--degree 20] [--limit 2GB] [--walks 22]
 
-The graph is that of blocks.py, as a .kne file. `kernelne embed --memory` runs in a process of a control group with that
-limit (Linux, version 1 or 2 of control groups, as root): the system ends a process that takes more, and pages that hold files
-count, too, until they are given up. Another process embeds the same graph without a limit. Both write their
-vectors; the share of the ten nearest nodes that are in the own block tells what was learned.
-"""  # noqa: E501
+The graph is that of blocks.py, as a .kne file. `kernelne embed --memory` runs in a process of a control group
+with that limit (Linux, version 1 or 2 of control groups, as root): the system ends a process that takes more,
+and pages that hold files count, too, until they are given up. Another process embeds the same graph without a
+limit. Both write their vectors; the share of the ten nearest nodes that are in the own block tells what was
+learned.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,16 @@ def embed(threads: int, path: str, output: str, walks: int, limit: int | None, r
     from kernelne.cli import main
 
     given = ["--memory", room] if group is not None else []
+    args = ["embed", path, "-o", output, "-j", str(threads), "--walks-per-node", str(walks), "--seed", "0"]
     with common.timed() as times:
-        code = main(
-            ["embed", path, "-o", output, "-j", str(threads), "--walks-per-node", str(walks), "--seed", "0", *given]  # fmt: skip # noqa: E501
-        )
+        code = main([*args, *given])
     if code:
         sys.exit(code)  # its last line says why
     embedding = Embedding.load(output, mapped=True)
     found = {**times, "trained": embedding.provenance["seconds"]}
     if group is not None:
-        peak = next(p for name in ("memory.max_usage_in_bytes", "memory.peak") if (p := group / name).exists())
+        peaks = (group / name for name in ("memory.max_usage_in_bytes", "memory.peak"))
+        peak = next(path for path in peaks if path.exists())
         found["group_mb"] = int(peak.read_text()) / 2**20
     return found
 
@@ -88,16 +88,17 @@ def main() -> None:
         runs[name] = bench.run("embed", args.threads, **task)
         if "error" in runs[name]:
             sys.exit(f"{name}: {runs[name]['error']}")
-        runs[name] |= {k: v for k, v in bench.run("check", args.threads, path=output).items() if k == "purity"}
+        runs[name]["purity"] = bench.run("check", args.threads, path=output)["purity"]
         Path(output).unlink()
     rows = []
     for name, run in runs.items():
         pairs = args.nodes * args.walks * 90 / run["trained"] / 1e6
-        told = re.sub(r"\.0$", "", f"{run.get('group_mb', run['peak_mb']):.0f}")
-        rows.append([name, f"{run['trained']:.0f}", f"{run['seconds']:.0f}", f"{pairs:.1f}", told, f"{run['purity']:.3f}"])  # noqa: E501
-    head = ["", "seconds of fit", "of the command", "million pairs a second", "peak MB", "purity"]
+        numbers = run["trained"], run["seconds"], run.get("group_mb", run["peak_mb"])
+        rows.append([name, *(f"{x:.0f}" for x in numbers), f"{pairs:.1f}", f"{run['purity']:.3f}"])
+    head = ["", "seconds of fit", "of the command", "peak MB", "million pairs a second", "purity"]
     share = runs["in memory"]["trained"] / runs["out of core"]["trained"]
-    print(f"{args.nodes:,} nodes, {made['edges']:,} edges, {args.walks} walks per node, {args.threads} threads\n")
+    size = f"{args.nodes:,} nodes, {made['edges']:,} edges, {args.walks} walks per node"
+    print(f"{size}, {args.threads} threads\n")
     print(common.table(head, rows))
     print(f"\nOut of core: {share:.0%} of the pairs a second in memory, limit {args.limit}")
     common.save(args, {"graph": made, "runs": runs})

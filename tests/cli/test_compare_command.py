@@ -99,9 +99,21 @@ def test_a_failure_has_its_line_and_the_others_go_on(kernelne, tmp_path, monkeyp
 
 
 def test_what_would_take_too_long_is_skipped(kernelne, tmp_path):
-    args = "compare karate --links --methods line,netmf --dim 8 -j 1 --splits 2".split()
-    # Far from both estimates, which are multiplied by the time of a short training here: 11 and 0.06 ms on the
-    # core of the constants.
+    args = [
+        "compare",
+        "karate",
+        "--links",
+        "--methods",
+        "line,netmf",
+        "--dim",
+        "8",
+        "-j",
+        "1",
+        "--splits",
+        "2",
+    ]
+    # Far from both estimates, which are multiplied by the time of a short training here: 11 and 0.06 ms on
+    # the core of the constants.
     result = kernelne(*args, "--time", "0.001s", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert re.search(

@@ -46,8 +46,12 @@ def prepared(graph=GRAPH, executor=None, **changes):
 def test_an_episode_trains_every_block_once(n_parts, n_nodes, walks):
     schedule = make_schedule(config(parts=n_parts), n_nodes, n_nodes * walks)
     assert schedule.n_episodes >= min(10, walks)
-    subs = list(schedule.steps())
+    rounds = list(schedule.rounds())
+    subs = [sub for together in rounds for sub in together]
     assert len(subs) == schedule.n_episodes * n_parts
+    for together in rounds:
+        assert {sub.episode for sub in together} == {together[0].episode}
+        assert len(together) == (min(4, n_parts - together[0].number) if together[0].episode else 1)
     for e in range(schedule.n_episodes):
         mine = [sub for sub in subs if sub.episode == e]
         blocks = [(block.center, block.context) for sub in mine for block in sub.blocks]
@@ -70,10 +74,10 @@ def test_an_episode_trains_every_block_once(n_parts, n_nodes, walks):
 
 def test_a_run_goes_on_where_it_ended():
     schedule = make_schedule(config(parts=3), 100, 1000)
-    subs = list(schedule.steps())
-    for k, sub in enumerate(subs):
-        assert [s.number for s in schedule.steps(sub.begin)] == [s.number for s in subs[k:]]
-        assert list(schedule.steps(0, sub.end))[-1] == sub
+    rounds = list(schedule.rounds())
+    for k, together in enumerate(rounds):
+        assert list(schedule.rounds(together[0].begin)) == rounds[k:]
+        assert list(schedule.rounds(0, together[-1].end))[-1] == together
 
 
 def test_parts_are_random_and_even():
@@ -327,13 +331,13 @@ def test_the_plan_follows_from_the_memory():
     plainly = cpu.run_bytes(graph, settings, 3.25)
     assert plan().parts is plan(memory="4GB").parts is None
     assert plan(parts=5).parts == 5
-    small, smaller = disk_bytes(graph, settings, 4), disk_bytes(graph, settings, 12)
+    small, smaller = disk_bytes(graph, settings, 12), disk_bytes(graph, settings, 24)
     assert smaller < small < plainly
     few, many = plan(memory=small), plan(memory=smaller)
     assert isinstance(many.backend.executor, OnDisk)
-    assert (few.parts, many.parts) == (4, 12)
+    assert (few.parts, many.parts) == (12, 24)
     assert (few.needed, many.needed) == (small, smaller)
-    assert "12 parts on disk" in many.told
+    assert "24 parts on disk" in many.told
     with pytest.raises(InputError, match=r"20,000 nodes and .* edges need .* even in 512 parts"):
         plan(memory="200MB")
     with pytest.raises(InputError, match=r"parts=2: 20,000 nodes need .* give more parts"):

@@ -31,9 +31,17 @@ class PartFiles(Sequence[NDArray[np.float32]]):
     def __getitem__(self, i: Any) -> Any:
         return np.memmap(self.paths[i], np.float32, "r").reshape(-1, self.dim)
 
-    def read(self, i: int) -> NDArray[np.float32]:
-        """Return part i in memory."""
-        return np.fromfile(self.paths[i], np.float32).reshape(-1, self.dim)
+    def read(self, i: int, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Read part i to the beginning of an array of one dimension; returns it as a part."""
+        with open(self.paths[i], "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            memory, done = memoryview(buffer.view(np.uint8))[:size], 0  # type: ignore[arg-type]
+            while done < size:  # a call may read less
+                read = file.readinto(memory[done:])
+                if not read:
+                    raise OSError(f"{self.paths[i]} has become shorter")
+                done += read
+        return buffer[: size // 4].reshape(-1, self.dim)
 
     def put(self, i: int, part: NDArray[np.float32], path: Path) -> None:
         """Write part i to a new file, and remove the one before."""

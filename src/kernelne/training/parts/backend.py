@@ -86,17 +86,18 @@ class PartsBackend:
         until: int | None = None,
         on_block: OnBlock = go_on,
     ) -> TrainingState:
-        """Train from `state` on; `on_block` is called, and can stop a run, after each sub-episode."""
+        """Train from `state` on; `on_block` is called, and can stop a run, after each round."""
         task: Task = prepared.graph
         # Those of a checkpoint are files that will be removed.
         state.center, state.context = (self.executor.adopt(table) for table in (state.center, state.context))
         n_walks, recorder = prepared.n_walks, Recorder(prepared.config, prepared.n_walks, state)
         with self.executor.training(task, state) as train:
-            for sub in task.schedule.steps(state.next_walk, until):
-                trained = train(sub, state.coefficients)
+            for together in task.schedule.rounds(state.next_walk, until):
+                trained = train(together, state.coefficients)
+                begin, end = together[0].begin, together[-1].end
                 sums = np.sum([each.sums for each in trained], axis=0)
                 n_exploded = sum(each.n_exploded for each in trained)
-                if on_block(sub.end, n_walks, recorder.advance(sub.begin, sub.end, sums, n_exploded)):
+                if on_block(end, n_walks, recorder.advance(begin, end, sums, n_exploded)):
                     break
         return recorder.end()
 

@@ -26,7 +26,7 @@ from kernelne.training.config import TrainingConfig
 from kernelne.training.parts.block import Trained, train_block
 from kernelne.training.parts.executor import Table, Task, Train
 from kernelne.training.parts.pairs import Finder, Pairs, find_all
-from kernelne.training.parts.schedule import Block, SubEpisode
+from kernelne.training.parts.schedule import Block, Round, SubEpisode
 from kernelne.training.state import TrainingState
 from kernelne.walks.negatives import AliasTable
 
@@ -132,8 +132,8 @@ class OnRay:
         pairs: dict[int, list[list[Any]]] = {}
         n_machines = len(self._alive())
 
-        def train(sub: SubEpisode, coefficients: NDArray[np.float64]) -> list[Trained]:
-            nonlocal n_machines
+        def pairs_of(sub: SubEpisode) -> list[list[Any]]:
+            """Return the objects with the pairs of an episode, a list for each task that finds some."""
             if sub.episode not in pairs:
                 pairs.clear()
                 (first, last), n_shards = sub.walks, min(n_parts, _MOST_SHARDS)
@@ -141,19 +141,26 @@ class OnRay:
                 shards = [find.remote(finder, *ends[k : k + 2]) for k in range(n_shards)]
                 # With one part a task returns its object, not a list of one.
                 pairs[sub.episode] = [shard if n_parts > 1 else [shard] for shard in shards]
+            return pairs[sub.episode]
+
+        def train(together: Round, coefficients: NDArray[np.float64]) -> list[Trained]:
+            nonlocal n_machines
             begun, where = [], self._homes(n_parts)
-            for block in sub.blocks:
-                i, j = block.center, block.context
-                given = settings, coefficients, noise[j], state.center.refs[i], state.context.refs[j]
-                here = train_one.options(**once, num_returns=3, scheduling_strategy=where[i])
-                begun.append(here.remote(block, *given, *(shard[i] for shard in pairs[sub.episode])))
+            for sub in together:  # a block waits for those before it that share a part with it
+                shards = pairs_of(sub)
+                for block in sub.blocks:
+                    i, j = block.center, block.context
+                    given = settings, coefficients, noise[j], state.center.refs[i], state.context.refs[j]
+                    here = train_one.options(**once, num_returns=3, scheduling_strategy=where[i])
+                    center, context, result = here.remote(block, *given, *(shard[i] for shard in shards))
+                    state.center.refs[i], state.context.refs[j] = center, context
+                    begun.append((sub, block, result))
             trained = []
-            for block, (center, context, result) in zip(sub.blocks, begun, strict=True):
+            for sub, block, result in begun:
                 try:
                     trained.append(Trained(*ray.get(result)))
                 except ray.exceptions.RayError as error:
                     raise _failure(block, sub, error) from error
-                state.center.refs[block.center], state.context.refs[block.context] = center, context
             if (left := len(self._alive())) < n_machines:
                 warn(f"machines lost: {n_machines - left}; {left} are left, and go on with their blocks")
             n_machines = left

@@ -1,8 +1,6 @@
 """Blocks out of core: tables and pairs are in files, and only the parts that are trained are in memory.
 
-A thread reads its block, waits until it may train, and writes it. There are twice as many threads as may
-train at a time, so reading and writing overlap with training. Sub-episodes go through the parts in opposite
-directions, so that those used last, which the system still holds in memory, come first.
+`sweeps` trains a round while it goes through the parts once.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from threading import Semaphore
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +19,15 @@ from numpy.typing import NDArray
 from kernelne.errors import OutputError
 from kernelne.training.checkpoint import WORK
 from kernelne.training.part_files import PartFiles, keep_part, remove_folder
-from kernelne.training.parts.block import Trained, train_block
+from kernelne.training.parts.block import Trained
 from kernelne.training.parts.executor import Table, Task, Train
 from kernelne.training.parts.pairs import Pairs, find_all
-from kernelne.training.parts.schedule import Block, SubEpisode
+from kernelne.training.parts.schedule import Block, Round, SubEpisode
+from kernelne.training.parts.sweeps import Sweeps
 from kernelne.training.state import TrainingState
 
 #: Pairs that are found and written at a time, by each thread.
 SHARD_PAIRS = 2**22
-#: Blocks in memory for each thread that trains: one is trained, another one read or written.
-AHEAD = 2
 
 
 class _WorkFiles(PartFiles):
@@ -97,27 +93,12 @@ class OnDisk:
 
     @contextmanager
     def training(self, task: Task, state: TrainingState) -> Iterator[Train]:
-        n_threads = task.config.n_threads
-        may_train, shards = Semaphore(n_threads), _Shards(self, task)
+        with _Shards(self, task) as shards, Sweeps(task, state, shards.read, self._file) as sweeps:
 
-        def one(block: Block, coefficients: NDArray[np.float64]) -> Trained:
-            i, j = block.center, block.context
-            center, context = state.center.read(i), state.context.read(j)
-            pairs = shards.read(block)
-            with may_train:
-                trained = train_block(block, task.config, coefficients, pairs, task.noise[j], center, context)
-            state.center.put(i, center, self._file())
-            state.context.put(j, context, self._file())
-            return trained
-
-        with ThreadPoolExecutor(AHEAD * n_threads) as threads, shards:
-
-            def train(sub: SubEpisode, coefficients: NDArray[np.float64]) -> list[Trained]:
+            def train(together: Round, coefficients: NDArray[np.float64]) -> list[Trained]:
                 with self._writing():
-                    shards.make(sub, threads)
-                    turned = sub.blocks[:: -1 if sub.number % 2 else 1]
-                    trained = list(threads.map(lambda block: one(block, coefficients), turned))
-                return trained[:: -1 if sub.number % 2 else 1]
+                    shards.make(together[0])
+                    return sweeps.train(together, coefficients)
 
             yield train
 
@@ -138,7 +119,7 @@ class _Shards:
             file.unlink(missing_ok=True)
         self.files = []
 
-    def make(self, sub: SubEpisode, threads: ThreadPoolExecutor) -> None:
+    def make(self, sub: SubEpisode) -> None:
         """Find the pairs of the episode, unless they have been found."""
         if sub.episode == self.episode:
             return
@@ -146,19 +127,17 @@ class _Shards:
         self.episode = sub.episode
         config, (first, last) = self.task.config, sub.walks
         step = walks_per_shard(config.walk_length, config.window)
-        # As many at a time as may train, for each takes memory.
-        at_once = Semaphore(config.n_threads)
 
         def find(start: int) -> tuple[Path, NDArray[np.int64]]:
-            with at_once:
-                pairs, starts = find_all(self.task.find, start, min(start + step, last))
-                file = self.disk._file()
-                with open(file, "wb") as stream:
-                    for column in pairs:
-                        stream.write(column.data)
+            pairs, starts = find_all(self.task.find, start, min(start + step, last))
+            file = self.disk._file()
+            with open(file, "wb") as stream:
+                for column in pairs:
+                    stream.write(column.data)
             return file, starts
 
-        self.files = list(threads.map(find, range(first, last, step)))
+        with ThreadPoolExecutor(config.n_threads) as threads:
+            self.files = list(threads.map(find, range(first, last, step)))
 
     def read(self, block: Block) -> Pairs:
         """Return the pairs of a block."""

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from kernelne.training.config import TrainingConfig
 from kernelne.training.parts.block import Trained
 from kernelne.training.parts.pairs import Finder
-from kernelne.training.parts.schedule import Schedule, SubEpisode
+from kernelne.training.parts.schedule import Round, Schedule
 from kernelne.training.state import TrainingState
 from kernelne.walks.negatives import AliasTable
 
 #: A table in parts: item i is part i, float32 (rows, dim), read when it is asked for.
 Table = Sequence[Any]
 
-#: Trains the blocks of a sub-episode with these coefficients; returns what each of them leaves, in order.
-Train = Callable[[SubEpisode, NDArray[np.float64]], list[Trained]]
+#: Trains the blocks of a round with these coefficients; returns what each of them leaves, in order.
+Train = Callable[[Round, NDArray[np.float64]], list[Trained]]
 
 
 class Task(NamedTuple):
@@ -42,4 +42,4 @@ class Executor(Protocol):
         """Return an array for a whole table in the order of the nodes, in memory or in a file."""
 
     def training(self, task: Task, state: TrainingState) -> AbstractContextManager[Train]:
-        """Have workers ready, and give the function that trains sub-episodes and changes `state`."""
+        """Have workers ready, and give the function that trains rounds and changes `state`."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kernelne.training.parts.block import Trained, train_block
 from kernelne.training.parts.executor import Table, Task, Train
 from kernelne.training.parts.pairs import PAIR_BYTES, Finder, Pairs, count_pairs, write_pairs
-from kernelne.training.parts.schedule import SubEpisode
+from kernelne.training.parts.schedule import Block, Round, SubEpisode
 from kernelne.training.state import TrainingState
 
 #: Memory for pairs: as much as a table takes, or this. Walks are sampled again for those that do not fit.
@@ -38,15 +38,16 @@ class InMemory:
         pool = _Pool(task, pool_bytes(task.schedule.n_nodes, task.config.dim))
         with ThreadPoolExecutor(n_threads) as threads:
 
-            def train(sub: SubEpisode, coefficients: NDArray[np.float64]) -> list[Trained]:
-                found = pool.of(sub, threads)
+            def train(together: Round, coefficients: NDArray[np.float64]) -> list[Trained]:
+                def one(block: Block, pairs: Pairs) -> Trained:
+                    parts = state.center[block.center], state.context[block.context]
+                    noise = task.noise[block.context]
+                    return train_block(block, task.config, coefficients, pairs, noise, *parts)
 
-                def one(i: int) -> Trained:
-                    block = sub.blocks[i]
-                    noise, parts = task.noise[block.context], (state.center[i], state.context[block.context])
-                    return train_block(block, task.config, coefficients, found[i], noise, *parts)
-
-                return list(threads.map(one, range(len(sub.blocks))))
+                trained: list[Trained] = []
+                for sub in together:
+                    trained += threads.map(one, sub.blocks, pool.of(sub, threads))
+                return trained
 
             yield train
 

@@ -12,10 +12,11 @@ from kernelne.training.backend import Backend
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.memory import fixed_bytes
 from kernelne.training.parts.backend import PartsBackend
-from kernelne.training.parts.disk import AHEAD, SHARD_PAIRS, OnDisk, pairs_per_walk
+from kernelne.training.parts.disk import SHARD_PAIRS, OnDisk, pairs_per_walk
 from kernelne.training.parts.memory import InMemory, pool_bytes
 from kernelne.training.parts.pairs import PAIR_BYTES
 from kernelne.training.parts.schedule import FEWEST_EPISODES, make_schedule
+from kernelne.training.parts.sweeps import held
 
 if TYPE_CHECKING:
     from kernelne.graph import Graph
@@ -118,13 +119,13 @@ def disk_bytes(graph: Graph, config: TrainingConfig, parts: int) -> int:
     """Peak memory of training out of core in bytes; see docs/scale.md."""
     n, threads = graph.n_nodes, config.n_threads
     per_walk = pairs_per_walk(config.walk_length, config.window)
-    pairs = n * config.walks_per_node // FEWEST_EPISODES * per_walk * PAIR_BYTES // parts**2
-    block = 2 * 4 * config.dim * -(-n // parts) + 2 * pairs
-    shards = threads * 2 * PAIR_BYTES * SHARD_PAIRS
     walks = n * config.walks_per_node // FEWEST_EPISODES * per_walk * PAIR_BYTES
+    shards = threads * 2 * PAIR_BYTES * SHARD_PAIRS
     # Places and noise distributions of all nodes, and what is needed while these are made.
     nodes = (8 + 8 + 24) * n
-    return fixed_bytes(graph) + nodes + AHEAD * threads * block + min(shards, 2 * walks)
+    n_held, n_blocks = held(threads, parts)
+    tables = n_held * 4 * config.dim * -(-n // parts)
+    return fixed_bytes(graph) + nodes + tables + n_blocks * walks // parts**2 + min(shards, 2 * walks)
 
 
 def files_bytes(graph: Graph, config: TrainingConfig) -> int:

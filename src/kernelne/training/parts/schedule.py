@@ -2,7 +2,8 @@
 
 The walks are divided into episodes, an episode into P sub-episodes, and sub-episode s of episode e trains the
 pairs with a center in part i and a context in part (i + s + e) mod P, for every i. So every pair of an
-episode is trained on once, and each episode starts with other blocks than the one before.
+episode is trained on once, and each episode starts with other blocks than the one before. The coefficients of
+the kernels are the same for all sub-episodes of a round: a part that is in memory is used by several of them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from kernelne.walks.sample import start_node
 #: Episodes of a run. With one, scores fall far below those of a run without parts. Graphs with fewer nodes
 #: have more: their parts are quickly moved, and a row is met more often in an episode.
 FEWEST_EPISODES, _MOST_EPISODES, _LARGE = 10, 40, 100_000
+
+#: Sub-episodes of a round. In the first episode, while coefficients change much, each is a round of its own.
+TOGETHER = 4
 
 #: Largest number of rows of a part, and of steps between the two nodes of a pair: both share 32 bits.
 ROW_BITS = 26
@@ -51,6 +55,10 @@ class SubEpisode(NamedTuple):
     begin: int
     end: int
     blocks: tuple[Block, ...]
+
+
+#: Sub-episodes of one episode that follow each other.
+Round = tuple[SubEpisode, ...]
 
 
 @dataclass(frozen=True)
@@ -109,10 +117,14 @@ class Schedule:
         first, last = self._episodes[episode : episode + 2]
         return SubEpisode(episode, number, (first, last), begin, end, blocks)
 
-    def steps(self, begin: int = 0, until: int | None = None) -> Iterator[SubEpisode]:
-        """Yield the sub-episodes from `begin` walks on, to the first that ends at `until` or later."""
-        last = self.n_steps if until is None else self.step_at(until)
-        return (self.at(step) for step in range(self.step_at(begin), last))
+    def rounds(self, begin: int = 0, until: int | None = None) -> Iterator[Round]:
+        """Yield the rounds from `begin` walks on, to the first that ends at `until` walks or later."""
+        step, last = self.step_at(begin), self.n_steps if until is None else self.step_at(until)
+        while step < last:
+            episode, number = divmod(step, self.n_parts)
+            size = min(TOGETHER - number % TOGETHER, self.n_parts - number) if episode else 1
+            yield tuple(self.at(step + k) for k in range(size))
+            step += size
 
 
 def make_schedule(config: TrainingConfig, n_nodes: int, n_walks: int) -> Schedule:
