@@ -291,6 +291,81 @@ def add_products(
             at += WIDTH
 
 
+def _make_add_pairs(n_vectors: int) -> Any:
+    """Return the intrinsic for columns at … at + n_vectors · WIDTH of `add_pairs`."""
+
+    @intrinsic
+    def add_columns(
+        typingctx: Any, center: Any, row: Any, own: Any, i: Any, context: Any, rows: Any, begin: Any,
+        end: Any, pulls: Any, shrink: Any, B: Any, at: Any,
+    ) -> Any:  # fmt: skip
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kinds = signature.args
+            center_data, own_data, context_data, rows_data, pulls_data, shrink_data, b_data = (
+                _data(context, builder, kinds[k], args[k]) for k in (0, 2, 4, 5, 8, 9, 10)
+            )
+            dim = _row_length(context, builder, kinds[0], args[0])
+            length = _row_length(context, builder, kinds[10], args[10])
+            begin, end, at = args[6], args[7], args[11]
+            mine = builder.gep(own_data, [builder.add(builder.mul(args[3], length), at)])
+            a = [_load(builder, builder.gep(mine, [_index(v * WIDTH)])) for v in range(n_vectors)]
+            totals = [_zero(builder) for _ in range(n_vectors)]
+
+            def add(row: Any, data: Any, changes: list[Any]) -> None:
+                target = builder.gep(data, [builder.add(builder.mul(row, dim), at)])
+                for v, change in enumerate(changes):
+                    place = builder.gep(target, [_index(v * WIDTH)])
+                    if n_vectors > 1:
+                        _store(builder, builder.fadd(_load(builder, place), change), place)
+                    else:
+                        _add_lanes(builder, change, place, builder.sub(dim, at))
+
+            with cgutils.for_range_slice(builder, begin, end, _index(1), _INT) as (k, _):
+                source = builder.gep(b_data, [builder.add(builder.mul(k, length), at)])
+                pull = _splat(builder, builder.load(builder.gep(pulls_data, [k])))
+                decay = _splat(builder, builder.load(builder.gep(shrink_data, [k])))
+                changes = []
+                for v, total in enumerate(totals):
+                    b = _load(builder, builder.gep(source, [_index(v * WIDTH)]))
+                    change = builder.fmul(pull, builder.fsub(a[v], b))
+                    builder.store(builder.fsub(builder.load(total), change), total)
+                    changes.append(builder.fsub(change, builder.fmul(decay, b)))
+                add(builder.load(builder.gep(rows_data, [k])), context_data, changes)
+            add(args[1], center_data, [builder.load(total) for total in totals])
+            return context.get_dummy_value()
+
+        i64 = types.int64
+        return types.void(center, i64, own, i64, context, rows, i64, i64, pulls, shrink, B, i64), codegen
+
+    return add_columns
+
+
+_pairs_1, _pairs_2, _pairs_4, _pairs_8 = (_make_add_pairs(n) for n in (1, 2, 4, 8))
+
+
+def add_pairs(
+    center: Any, row: Any, own: Any, i: Any, context: Any, rows: Any, begin: Any, end: Any, pulls: Any,
+    shrink: Any, B: Any,
+) -> None:  # fmt: skip
+    """Add the steps of some pairs of one center: for begin ≤ k < end, with p = pulls[k] · (B[k] − own[i]),
+
+    center[row] += p and context[rows[k]] −= p + shrink[k] · B[k]. Plain Python, as `add_products`.
+    """
+    dim, at = center.shape[1], 0
+    while _WIDE and dim - at >= 8 * WIDTH:
+        _pairs_8(center, row, own, i, context, rows, begin, end, pulls, shrink, B, at)
+        at += 8 * WIDTH
+    while dim - at >= 4 * WIDTH:
+        _pairs_4(center, row, own, i, context, rows, begin, end, pulls, shrink, B, at)
+        at += 4 * WIDTH
+    if dim - at >= 2 * WIDTH:
+        _pairs_2(center, row, own, i, context, rows, begin, end, pulls, shrink, B, at)
+        at += 2 * WIDTH
+    while at < dim:
+        _pairs_1(center, row, own, i, context, rows, begin, end, pulls, shrink, B, at)
+        at += WIDTH
+
+
 @intrinsic
 def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
     """Prefetch a row of a table into the cache, to be written: no other core keeps it."""

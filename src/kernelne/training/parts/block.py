@@ -13,14 +13,14 @@ from kernelne.model.mixture import n_sums
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.loop import Mixture
 from kernelne.training.parts.loop import PairStep, make_pair_scratch
-from kernelne.training.parts.pairs import Pairs
+from kernelne.training.parts.pairs import Pairs, by_center
 from kernelne.training.parts.schedule import _MOST_STEPS, Block
 from kernelne.training.schedule import norm_limit
 from kernelne.walks.negatives import AliasTable
 from kernelne.walks.rng import PARTS, stream_key
 
 #: Fewest negatives that the centers of a mini-batch share.
-_FEWEST_SHARED = 4
+_FEWEST_SHARED = 8
 
 
 class Trained(NamedTuple):
@@ -68,5 +68,7 @@ def train_block(
     )
     sums = np.zeros(n_sums(len(names)))
     scratch = make_pair_scratch(step.n_shared, config.dim, len(names))
-    n_bad = loop.train_pairs(*pairs, noise, step, mixture, center, context, scratch, sums)
+    n_bad = loop.train_pairs(
+        *by_center(pairs, len(center)), noise, step, mixture, center, context, scratch, sums
+    )
     return Trained(sums, int(n_bad))

@@ -1,8 +1,8 @@
 """The loop over the pairs of a block, in Numba, with the kernels and sums of the loop over walks.
 
-A few pairs that follow each other are one mini-batch. Pairs of one position of a walk share their center row,
-and all centers of the batch share a few negatives, drawn from the part of the contexts. Every step is
-computed from the values read at the start of the batch.
+The pairs of a block are ordered by their centers, and a few that follow each other are one mini-batch. Pairs
+of one center share its row, and all centers of the batch share a few negatives, drawn from the part of the
+contexts. Every step is computed from the values read at the start of the batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kernelne.training.cpu.simd import (
     TILE_COLUMNS,
     TILE_ROWS,
     WIDTH,
+    add_pairs,
     add_products,
     distances,
     gather_row,
@@ -31,9 +32,7 @@ from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import draw
 
 #: Most center rows and most pairs of a mini-batch.
-_CENTERS, _PAIRS = 16, 32
-#: Pairs of the next mini-batch whose rows are prefetched.
-_AHEAD = 20
+_CENTERS, _PAIRS = 16, 64
 _ROW = np.uint32(2**ROW_BITS - 1)
 _BITS = np.uint32(ROW_BITS)
 
@@ -41,7 +40,7 @@ _BITS = np.uint32(ROW_BITS)
 _weigh_gradients: Any = _plain_gradients
 if "+" in __name__:
     _weigh_gradients = variant("kernelne.training.cpu.loop", __name__.partition("+")[2])._weigh_gradients
-_add_products = compiled(add_products)
+_add_products, _add_pairs = compiled(add_products), compiled(add_pairs)
 
 
 class PairStep(NamedTuple):
@@ -60,7 +59,7 @@ class PairStep(NamedTuple):
 class PairScratch(NamedTuple):
     """Working memory of a mini-batch. `D` holds the pairs, then `far`, the centers × negatives."""
 
-    slots: NDArray[np.int64]  # position of a pair's center in the batch
+    ends: NDArray[np.int64]  # where the pairs of a center end
     center_rows: NDArray[np.int64]
     context_rows: NDArray[np.int64]
     noise_rows: NDArray[np.int64]
@@ -72,6 +71,7 @@ class PairScratch(NamedTuple):
     noise_norms: Floats
     center_decay: Floats
     noise_decay: Floats
+    pair_decay: Floats
     pairs: Floats  # total weight of the pairs of a center
     weights: Floats
     targets: Floats
@@ -92,7 +92,7 @@ def make_pair_scratch(n_shared: int, dim: int, n_kernels: int) -> PairScratch:
     D, targets = floats(size), floats(size)
     targets[:_PAIRS] = 1.0
     return PairScratch(
-        slots=numbers(_PAIRS),
+        ends=numbers(rows),
         center_rows=numbers(rows),
         context_rows=numbers(_PAIRS),
         noise_rows=numbers(columns),
@@ -104,6 +104,7 @@ def make_pair_scratch(n_shared: int, dim: int, n_kernels: int) -> PairScratch:
         noise_norms=floats(columns),
         center_decay=floats(rows),
         noise_decay=floats(columns),
+        pair_decay=floats(_PAIRS),
         pairs=floats(rows),
         weights=floats(size),
         targets=targets,
@@ -115,38 +116,59 @@ def make_pair_scratch(n_shared: int, dim: int, n_kernels: int) -> PairScratch:
 
 
 @compiled
-def _take(start: Any, centers: Any, contexts: Any, step: Any, s: Any) -> Any:
-    """Take the pairs of the next mini-batch; returns the number of its centers and of its pairs."""
+def _skip(row: Any, at: Any, starts: Any) -> Any:
+    """Return the row to which pair `at` belongs, from `row` on, or the number of rows."""
+    while row < starts.size - 1 and at >= starts[row + 1]:
+        row += 1
+    return row
+
+
+@compiled
+def _take(row: Any, at: Any, starts: Any, contexts: Any, step: Any, s: Any) -> Any:
+    """Take the pairs from `at` on, of center `row` and following ones, for the next mini-batch.
+
+    Returns the number of its centers and of its pairs, and the row of the pair after them.
+    """
     n_centers, n_pairs = 0, 0
     s.weights[:_PAIRS] = 0.0
     s.pairs[:] = 0.0
-    while n_pairs < _PAIRS and start + n_pairs < centers.size:
-        row = np.int64(centers[start + n_pairs])
-        if n_centers == 0 or row != s.center_rows[n_centers - 1]:
-            if n_centers == _CENTERS:
-                break
-            s.center_rows[n_centers] = row
-            n_centers += 1
-        context = contexts[start + n_pairs]
-        weight = step.near[context >> _BITS]
-        s.slots[n_pairs] = n_centers - 1
-        s.context_rows[n_pairs] = np.int64(context & _ROW)
-        s.weights[n_pairs] = weight
-        s.pairs[n_centers - 1] += weight
-        n_pairs += 1
-    return n_centers, n_pairs
+    while n_centers < _CENTERS and n_pairs < _PAIRS and row < starts.size - 1:
+        s.center_rows[n_centers] = row
+        for _ in range(min(starts[row + 1] - at - n_pairs, _PAIRS - n_pairs)):
+            context = contexts[at + n_pairs]
+            weight = step.near[context >> _BITS]
+            s.context_rows[n_pairs] = np.int64(context & _ROW)
+            s.weights[n_pairs] = weight
+            s.pairs[n_centers] += weight
+            n_pairs += 1
+        s.ends[n_centers] = n_pairs
+        n_centers += 1
+        row = _skip(row, at + n_pairs, starts)
+    return n_centers, n_pairs, row
 
 
 @compiled
 def _prefetch(
-    start: Any, number: Any, centers: Any, contexts: Any, noise: Any, step: Any, center: Any, context: Any
+    row: Any,
+    at: Any,
+    number: Any,
+    starts: Any,
+    contexts: Any,
+    noise: Any,
+    step: Any,
+    center: Any,
+    context: Any,
 ) -> None:
-    """Prefetch the rows of mini-batch `number`, which begins at pair `start`."""
+    """Prefetch the rows of mini-batch `number`, which begins at pair `at` of center `row`."""
     for r in range(step.n_shared):
         prefetch_row(context, draw_alias(noise, draw(step.noise_key, number * step.n_shared + r)))
-    for k in range(start, min(start + _AHEAD, centers.size)):
-        prefetch_row(center, np.int64(centers[k]))
+    end = min(at + _PAIRS, contexts.size)
+    for k in range(at, end):
         prefetch_row(context, np.int64(contexts[k] & _ROW))
+    for other in range(row, min(row + _CENTERS, starts.size - 1)):
+        if starts[other] >= end:
+            break
+        prefetch_row(center, other)
 
 
 @compiled
@@ -172,6 +194,7 @@ def _read(
     for k in range(n_pairs):
         s.context_norms[k] = gather_row(context, s.context_rows[k], s.contexts, k)
         n_bad += not s.context_norms[k] < step.norm_limit
+        s.pair_decay[k] = decay * s.weights[k]
     noise_decay = decay * np.float32(step.n_negative * total / step.n_shared)
     for r in range(step.n_shared):
         row = draw_alias(noise, draw(step.noise_key, number * step.n_shared + r))
@@ -189,21 +212,24 @@ def _measure(n_centers: Any, n_pairs: Any, s: Any) -> None:
     """Compute the squared distances of the pairs, and between all centers and negatives."""
     for k in range(_PAIRS):
         s.D[k] = 0.0
-    for k in range(n_pairs):
-        i, dot = s.slots[k], np.float32(0.0)
-        for x in range(s.contexts.shape[1]):
-            dot += s.contexts[k, x] * s.centers[i, x]
-        D = s.center_norms[i] + s.context_norms[k] - np.float32(2.0) * dot
-        s.D[k] = np.float32(0.0) if D < 0.0 else D  # NaN stays, to be detected
+    first = 0
+    for i in range(n_centers):
+        for k in range(first, s.ends[i]):
+            dot = np.float32(0.0)
+            for x in range(s.contexts.shape[1]):
+                dot += s.contexts[k, x] * s.centers[i, x]
+            D = s.center_norms[i] + s.context_norms[k] - np.float32(2.0) * dot
+            s.D[k] = np.float32(0.0) if D < 0.0 else D  # NaN stays, to be detected
+        first = s.ends[i]
     for i in range(0, n_centers, TILE_ROWS):
         for r in range(0, s.far.shape[1], TILE_COLUMNS):
             distances(s.centers, s.center_norms, i, s.noise, s.noise_norms, r, s.far)
 
 
 @compiled
-def _write(n_centers: Any, n_pairs: Any, decay: Any, step: Any, center: Any, context: Any, s: Any) -> None:
+def _write(n_centers: Any, step: Any, center: Any, context: Any, s: Any) -> None:
     """Add the steps to the tables."""
-    columns, dim = s.far.shape[1], center.shape[1]
+    columns = s.far.shape[1]
     if n_centers % TILE_ROWS:
         s.far[n_centers] = 0.0
     _add_products(
@@ -213,31 +239,32 @@ def _write(n_centers: Any, n_pairs: Any, decay: Any, step: Any, center: Any, con
         context, s.noise_rows, step.n_shared, s.far, columns, n_centers, 0, 0, s.centers, s.noise,
         s.noise_decay,
     )  # fmt: skip
-    for k in range(n_pairs):
-        i, pull, shrink = s.slots[k], s.D[k], decay * s.weights[k]
-        to, other = center[s.center_rows[i]], context[s.context_rows[k]]
-        for x in range(dim):
-            change = pull * (s.contexts[k, x] - s.centers[i, x])
-            to[x] += change
-            other[x] -= change + shrink * s.contexts[k, x]
+    first = 0
+    for i in range(n_centers):
+        _add_pairs(
+            center, s.center_rows[i], s.centers, i, context, s.context_rows, first, s.ends[i], s.D,
+            s.pair_decay, s.contexts,
+        )  # fmt: skip
+        first = s.ends[i]
 
 
 @cached(error_model="numpy", fastmath=FAST, _nrt=False)
 def train_pairs(
-    centers: Any, contexts: Any, noise: Any, step: Any, mixture: Any, center: Any, context: Any, s: Any,
+    starts: Any, contexts: Any, noise: Any, step: Any, mixture: Any, center: Any, context: Any, s: Any,
     sums: Any,
 ) -> Any:  # fmt: skip
-    """Train on pairs in their order; returns the number of exploded rows.
+    """Train on pairs ordered by center, as `pairs.by_center` gives them; returns the number of exploded rows.
 
     center, context: the parts of the tables, changed in place. sums (`n_sums`,): collects weights of pairs,
     loss and moments.
     """
-    n_bad, start, number = 0, 0, 0
-    while start < centers.size:
-        n_centers, n_pairs = _take(start, centers, contexts, step, s)
-        _prefetch(start + n_pairs, number + 1, centers, contexts, noise, step, center, context)
+    n_bad, at, number = 0, 0, 0
+    row = _skip(0, 0, starts)
+    while at < contexts.size:
+        n_centers, n_pairs, following = _take(row, at, starts, contexts, step, s)
+        _prefetch(following, at + n_pairs, number + 1, starts, contexts, noise, step, center, context)
         rate = np.float32(
-            step.first_rate + (step.last_rate - step.first_rate) * (start / np.float64(centers.size))
+            step.first_rate + (step.last_rate - step.first_rate) * (at / np.float64(contexts.size))
         )
         n_bad += _read(n_centers, n_pairs, rate, number, noise, step, center, context, s)
         _measure(n_centers, n_pairs, s)
@@ -245,7 +272,8 @@ def train_pairs(
             sums[0] += s.pairs[i]
         size = _PAIRS + n_centers * s.far.shape[1]
         sums[1] += _weigh_gradients(size, rate, mixture, s, sums)
-        _write(n_centers, n_pairs, rate * step.l2, step, center, context, s)
-        start += n_pairs
+        _write(n_centers, step, center, context, s)
+        row = following
+        at += n_pairs
         number += 1
     return n_bad

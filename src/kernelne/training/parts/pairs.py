@@ -65,6 +65,30 @@ def find_all(find: Finder, first: int, last: int) -> tuple[Pairs, NDArray[np.int
     return pairs, starts
 
 
+def by_center(pairs: Pairs, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Order pairs by the rows of their centers: where those of a row begin, (n_rows + 1,), and the contexts.
+
+    Pairs of one row stay in their order.
+    """
+    starts, contexts = np.zeros(n_rows + 1, np.int64), np.empty_like(pairs.contexts)
+    _order(pairs.centers, pairs.contexts, starts, contexts)
+    return starts, contexts
+
+
+@cached()
+def _order(centers: Any, contexts: Any, starts: Any, ordered: Any) -> None:
+    for k in range(centers.size):
+        starts[centers[k]] += 1
+    total = 0
+    for row in range(starts.size):
+        total += starts[row]
+        starts[row] = total  # the end of the row; moved to its beginning as it is filled from behind
+    for k in range(centers.size - 1, -1, -1):
+        row = centers[k]
+        starts[row] -= 1
+        ordered[starts[row]] = contexts[k]
+
+
 @cached()
 def _find(
     graph: Any, plan: Any, window: Any, forward: Any, places: Any, bounds: Any, first: Any, last: Any,
