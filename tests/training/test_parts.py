@@ -139,11 +139,11 @@ def test_negatives_are_drawn_from_the_part_by_visits():
 
 
 def _batches(centers):
-    """Where mini-batches of ordered pairs begin and end, by the rule: at most 16 centers and 64 pairs."""
+    """Where mini-batches of ordered pairs begin and end, by the rule: at most 16 centers and 32 pairs."""
     start = 0
     while start < len(centers):
         end, n_centers = start, 0
-        while end < min(start + 64, len(centers)):
+        while end < min(start + 32, len(centers)):
             n_centers += end == start or centers[end] != centers[end - 1]
             if n_centers > 16:
                 break

@@ -32,7 +32,7 @@ from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import draw
 
 #: Most center rows and most pairs of a mini-batch.
-_CENTERS, _PAIRS = 16, 64
+_CENTERS, _PAIRS = 16, 32
 _ROW = np.uint32(2**ROW_BITS - 1)
 _BITS = np.uint32(ROW_BITS)
 

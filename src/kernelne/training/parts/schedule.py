@@ -23,7 +23,7 @@ from kernelne.walks.sample import start_node
 
 #: Episodes of a run. With one, scores fall far below those of a run without parts. Graphs with fewer nodes
 #: have more: their parts are quickly moved, and a row is met more often in an episode.
-FEWEST_EPISODES, _MOST_EPISODES, _LARGE = 10, 40, 100_000
+FEWEST_EPISODES, _MOST_EPISODES, _LARGE = 10, 80, 100_000
 
 #: Sub-episodes of a round. In the first episode, while coefficients change much, each is a round of its own.
 TOGETHER = 4
