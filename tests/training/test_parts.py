@@ -334,13 +334,13 @@ def test_the_plan_follows_from_the_memory():
     plainly = cpu.run_bytes(graph, settings, 3.25)
     assert plan().parts is plan(memory="4GB").parts is None
     assert plan(parts=5).parts == 5
-    small, smaller = disk_bytes(graph, settings, 12), disk_bytes(graph, settings, 24)
+    small, smaller = disk_bytes(graph, settings, 4), disk_bytes(graph, settings, 12)
     assert smaller < small < plainly
     few, many = plan(memory=small), plan(memory=smaller)
     assert isinstance(many.backend.executor, OnDisk)
-    assert (few.parts, many.parts) == (12, 24)
+    assert (few.parts, many.parts) == (4, 12)
     assert (few.needed, many.needed) == (small, smaller)
-    assert "24 parts on disk" in many.told
+    assert "12 parts on disk" in many.told
     with pytest.raises(InputError, match=r"20,000 nodes and .* edges need .* even in 512 parts"):
         plan(memory="200MB")
     with pytest.raises(InputError, match=r"parts=2: 20,000 nodes need .* give more parts"):

@@ -33,21 +33,27 @@ class PartFiles(Sequence[NDArray[np.float32]]):
 
     def read(self, i: int, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
         """Read part i to the beginning of an array of one dimension; returns it as a part."""
-        with open(self.paths[i], "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            memory, done = memoryview(buffer.view(np.uint8))[:size], 0  # type: ignore[arg-type]
-            while done < size:  # a call may read less
-                read = file.readinto(memory[done:])
-                if not read:
-                    raise OSError(f"{self.paths[i]} has become shorter")
-                done += read
-        return buffer[: size // 4].reshape(-1, self.dim)
+        size = self.paths[i].stat().st_size // 4
+        read_array(self.paths[i], 0, buffer[:size])
+        return buffer[:size].reshape(-1, self.dim)
 
     def put(self, i: int, part: NDArray[np.float32], path: Path) -> None:
         """Write part i to a new file, and remove the one before."""
         part.tofile(path)
         before, self.paths[i] = self.paths[i], path
         before.unlink()
+
+
+def read_array(path: Path, offset: int, array: NDArray[Any]) -> None:
+    """Fill an array with the bytes of a file from `offset` on."""
+    memory: Any = array.reshape(-1).view(np.uint8)
+    done = 0
+    with open(path, "rb", buffering=0) as file:
+        file.seek(offset)
+        while done < len(memory):  # a call reads 2 GiB at most
+            if not (read := file.readinto(memory[done:])):
+                raise OSError(f"{path} is too short")
+            done += read
 
 
 def keep_part(table: Any, i: int, path: Path) -> None:

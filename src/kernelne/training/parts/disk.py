@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 
 from kernelne.errors import OutputError
 from kernelne.training.checkpoint import WORK
-from kernelne.training.part_files import PartFiles, keep_part, remove_folder
+from kernelne.training.config import TrainingConfig
+from kernelne.training.part_files import PartFiles, keep_part, read_array, remove_folder
 from kernelne.training.parts.block import Trained
 from kernelne.training.parts.executor import Table, Task, Train
-from kernelne.training.parts.pairs import Pairs, find_all
+from kernelne.training.parts.pairs import PAIR_BYTES, Pairs, find_all
 from kernelne.training.parts.schedule import Block, Round, SubEpisode
-from kernelne.training.parts.sweeps import Sweeps
+from kernelne.training.parts.sweeps import Sweeps, held
 from kernelne.training.state import TrainingState
 
-#: Pairs that are found and written at a time, by each thread.
-SHARD_PAIRS = 2**22
+#: Fewest pairs that each thread finds and writes at a time; more, if the parts of tables take more memory.
+_SHARD_PAIRS = 2**22
 
 
 class _WorkFiles(PartFiles):
@@ -97,7 +98,9 @@ class OnDisk:
 
             def train(together: Round, coefficients: NDArray[np.float64]) -> list[Trained]:
                 with self._writing():
-                    shards.make(together[0])
+                    if together[0].episode != shards.episode:
+                        sweeps.release()
+                        shards.make(together[0])
                     return sweeps.train(together, coefficients)
 
             yield train
@@ -120,20 +123,17 @@ class _Shards:
         self.files = []
 
     def make(self, sub: SubEpisode) -> None:
-        """Find the pairs of the episode, unless they have been found."""
-        if sub.episode == self.episode:
-            return
+        """Find the pairs of an episode."""
         self.__exit__()
         self.episode = sub.episode
         config, (first, last) = self.task.config, sub.walks
-        step = walks_per_shard(config.walk_length, config.window)
+        pairs = shard_bytes(config, self.task.schedule.n_nodes) // config.n_threads // (2 * PAIR_BYTES)
+        step = max(pairs // pairs_per_walk(config.walk_length, config.window), 1)
 
         def find(start: int) -> tuple[Path, NDArray[np.int64]]:
             pairs, starts = find_all(self.task.find, start, min(start + step, last))
             file = self.disk._file()
-            with open(file, "wb") as stream:
-                for column in pairs:
-                    stream.write(column.data)
+            np.stack(pairs, axis=1).tofile(file)
             return file, starts
 
         with ThreadPoolExecutor(config.n_threads) as threads:
@@ -143,19 +143,19 @@ class _Shards:
         """Return the pairs of a block."""
         place = block.center * self.task.schedule.n_parts + block.context
         total = sum(int(starts[place + 1] - starts[place]) for _, starts in self.files)
-        pairs, filled = Pairs(np.empty(total, np.uint32), np.empty(total, np.uint32)), 0
+        both, filled = np.empty((total, 2), np.uint32), 0
         for file, starts in self.files:
             begin, size = int(starts[place]), int(starts[place + 1] - starts[place])
-            with open(file, "rb", buffering=0) as stream:
-                for column, offset in zip(pairs, (0, int(starts[-1])), strict=True):
-                    stream.seek(4 * (offset + begin))
-                    stream.readinto(column[filled : filled + size])  # type: ignore[arg-type]
+            read_array(file, PAIR_BYTES * begin, both[filled : filled + size])
             filled += size
-        return pairs
+        return Pairs(*np.ascontiguousarray(both.T))
 
 
-def walks_per_shard(length: int, window: int) -> int:
-    return max(SHARD_PAIRS // pairs_per_walk(length, window), 1)
+def shard_bytes(config: TrainingConfig, n_nodes: int) -> int:
+    """Memory in bytes in which all threads find pairs, while no part of a table is in memory."""
+    n_held, _ = held(config.n_threads, config.parts or 1)
+    tables = n_held * 4 * config.dim * -(-n_nodes // (config.parts or 1))
+    return max(tables, config.n_threads * 2 * PAIR_BYTES * _SHARD_PAIRS)
 
 
 def pairs_per_walk(length: int, window: int) -> int:

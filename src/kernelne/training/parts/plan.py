@@ -12,7 +12,7 @@ from kernelne.training.backend import Backend
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.memory import fixed_bytes
 from kernelne.training.parts.backend import PartsBackend
-from kernelne.training.parts.disk import SHARD_PAIRS, OnDisk, pairs_per_walk
+from kernelne.training.parts.disk import OnDisk, pairs_per_walk, shard_bytes
 from kernelne.training.parts.memory import InMemory, pool_bytes
 from kernelne.training.parts.pairs import PAIR_BYTES
 from kernelne.training.parts.schedule import FEWEST_EPISODES, make_schedule
@@ -120,12 +120,12 @@ def disk_bytes(graph: Graph, config: TrainingConfig, parts: int) -> int:
     n, threads = graph.n_nodes, config.n_threads
     per_walk = pairs_per_walk(config.walk_length, config.window)
     walks = n * config.walks_per_node // FEWEST_EPISODES * per_walk * PAIR_BYTES
-    shards = threads * 2 * PAIR_BYTES * SHARD_PAIRS
     # Places and noise distributions of all nodes, and what is needed while these are made.
     nodes = (8 + 8 + 24) * n
     n_held, n_blocks = held(threads, parts)
-    tables = n_held * 4 * config.dim * -(-n // parts)
-    return fixed_bytes(graph) + nodes + tables + n_blocks * walks // parts**2 + min(shards, 2 * walks)
+    blocks = n_held * 4 * config.dim * -(-n // parts) + n_blocks * walks // parts**2
+    shards = min(shard_bytes(replace(config, parts=parts), n), 2 * walks)
+    return fixed_bytes(graph) + nodes + max(blocks, shards)
 
 
 def files_bytes(graph: Graph, config: TrainingConfig) -> int:

@@ -27,6 +27,8 @@ from kernelne.training.state import TrainingState
 
 #: Visits in memory beside those that are trained: one is read, another one is written.
 _AHEAD = 2
+#: Threads that read (center, context and pairs of a visit), and those that write.
+_READERS, _WRITERS = 3, 2
 
 
 class _Visit(NamedTuple):
@@ -59,7 +61,7 @@ class Sweeps:
         self.n_visits = min(task.config.n_threads + _AHEAD, task.schedule.n_parts)
         self.size = int(np.diff(task.schedule.bounds).max()) * task.config.dim
         self.free: list[NDArray[np.float32]] = []
-        self.pools = [ThreadPoolExecutor(n) for n in (1, task.config.n_threads, 1)]
+        self.pools = [ThreadPoolExecutor(n) for n in (_READERS, task.config.n_threads, _WRITERS)]
 
     def __enter__(self) -> Sweeps:
         return self
@@ -70,6 +72,10 @@ class Sweeps:
 
     def train(self, together: Round, coefficients: NDArray[np.float64]) -> list[Trained]:
         return _Sweep(self, together, coefficients).train()
+
+    def release(self) -> None:
+        """Give up the memory of parts, until the next round."""
+        self.free.clear()
 
     def read(self, table: PartFiles, i: int) -> NDArray[np.float32]:
         try:
@@ -106,8 +112,9 @@ class _Sweep:
                 self.places.acquire()
                 if self.failed:
                     break
-                read = reading.submit(self._guarded, self._read, v)
-                begun += [read, training.submit(self._guarded, self._visit, v, read, writing, begun)]
+                works = (self._read_center, self._read_context, self._read_pairs)
+                read = [reading.submit(self._guarded, work, v) for work in works]
+                begun += [*read, training.submit(self._guarded, self._visit, v, read, writing, begun)]
             for future in begun:  # more are added meanwhile
                 future.result()
         finally:
@@ -132,21 +139,24 @@ class _Sweep:
     def _block(self, v: int, d: int) -> Block:
         return self.together[d].blocks[self.visits[v].center]
 
-    def _read(self, v: int) -> None:
-        """Read the center of a visit, the context that it is the first to use, and pairs of its blocks."""
-        state, (center, subs) = self.sweeps.state, self.visits[v]
-        n_parts = len(self.together[0].blocks)
-        if v >= n_parts:
+    def _read_center(self, v: int) -> None:
+        if v >= (n_parts := len(self.together[0].blocks)):  # for the second time
             self.written[v - n_parts].wait()
-        self.centers[v] = self.sweeps.read(state.center, center)
-        if v < n_parts:
+        self.centers[v] = self.sweeps.read(self.sweeps.state.center, self.visits[v].center)
+
+    def _read_context(self, v: int) -> None:
+        """Read the context that a visit is the first to use."""
+        if v < len(self.together[0].blocks):
             context = self._block(v, 0).context
-            self.contexts[context] = self.sweeps.read(state.context, context)
-        for d in subs:
+            self.contexts[context] = self.sweeps.read(self.sweeps.state.context, context)
+
+    def _read_pairs(self, v: int) -> None:
+        for d in self.visits[v].subs:
             self.found[v, d] = self.sweeps.pairs(self._block(v, d))
 
-    def _visit(self, v: int, read: Future[None], writing: ThreadPoolExecutor, begun: list[Any]) -> None:
-        read.result()
+    def _visit(self, v: int, read: list[Future[None]], writing: ThreadPoolExecutor, begun: list[Any]) -> None:
+        for each in read:
+            each.result()
         task, subs = self.sweeps.task, self.visits[v].subs
         for d in subs:
             if d and v:
@@ -160,14 +170,18 @@ class _Sweep:
                 block, task.config, self.coefficients, pairs, noise, *parts
             )
             self.done[v, d].set()
-        begun.append(writing.submit(self._guarded, self._write, v))
+        context = writing.submit(self._guarded, self._write_context, v)
+        begun += [context, writing.submit(self._guarded, self._write_center, v, context)]
 
-    def _write(self, v: int) -> None:
-        """Write the center of a visit, and the context that it is the last to use."""
-        state, (center, subs) = self.sweeps.state, self.visits[v]
-        self.sweeps.write(state.center, center, self.centers.pop(v))
-        if subs[-1] == len(self.together) - 1:
-            context = self._block(v, subs[-1]).context
-            self.sweeps.write(state.context, context, self.contexts.pop(context))
+    def _write_context(self, v: int) -> None:
+        """Write the context that a visit is the last to use."""
+        last = len(self.together) - 1
+        if last in self.visits[v].subs:
+            context = self._block(v, last).context
+            self.sweeps.write(self.sweeps.state.context, context, self.contexts.pop(context))
+
+    def _write_center(self, v: int, context: Future[None]) -> None:
+        self.sweeps.write(self.sweeps.state.center, self.visits[v].center, self.centers.pop(v))
+        context.result()
         self.written[v].set()
         self.places.release()
