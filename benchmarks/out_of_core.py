@@ -35,7 +35,7 @@ def embed(threads: int, path: str, output: str, walks: int, limit: int | None, r
     group = None if limit is None else _limited(limit)
     from kernelne.cli import main
 
-    given = ["--memory", room] if group is not None else []
+    given = ["--memory", room, "--engine", "disk"] if group is not None else []
     args = ["embed", path, "-o", output, "-j", str(threads), "--walks-per-node", str(walks), "--seed", "0"]
     with common.timed() as times:
         code = main([*args, *given])
@@ -80,7 +80,7 @@ def main() -> None:
     tiny, first = str(bench.folder / "tiny.kne"), str(bench.folder / "first.safetensors")
     bench.run("generate", args.threads, path=tiny, nodes=2000, degree=4)
     for most in (None, limit):
-        bench.run("embed", args.threads, path=tiny, output=first, walks=1, limit=most, room="300MB")
+        bench.run("embed", args.threads, path=tiny, output=first, walks=1, limit=most, room="1GB")
         Path(first).unlink(missing_ok=True)
     for name, most in (("in memory", None), ("out of core", limit)):
         output = str(bench.folder / "vectors.safetensors")

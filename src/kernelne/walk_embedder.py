@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from kernelne.progress import reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
 from kernelne.training.checkpoint import Checkpoint, Interrupted, train_on
 from kernelne.training.config import TrainingConfig
+from kernelne.training.part_files import room_on_disk
 from kernelne.training.parts.plan import Engine, Plan, make_plan
 from kernelne.training.schedule import warn_of_little
 from kernelne.training.state import TrainingState
@@ -172,7 +174,12 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         if self._embedding is None:
             how = (self._trained_with["vectors"], self._trained_with["norm"])
-            made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how)
+            n, width = self.center_.shape
+            shape, folder = (n, width * (1 + (how[0] == "concat"))), self.checkpoint
+            # Where the tables did not fit in memory, the vectors may not fit, either.
+            mapped = isinstance(self.center_, np.memmap)
+            out = room_on_disk(shape, None if folder is None else Path(folder)) if mapped else None
+            made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how, out)
             self._embedding, self._frame = made
         return self._embedding
 

@@ -231,7 +231,11 @@ def test_the_bits_do_not_depend_on_engine_threads_or_memory(random_graph, monkey
     given = SETTINGS | {"parts": 4} | changes
     one = kind(**given).fit(graph)
     _same(kind(**given | {"n_threads": 3}).fit(graph), one)
-    _same(kind(**given, engine="disk").fit(graph), one)
+    on_disk = kind(**given, engine="disk").fit(graph)
+    _same(on_disk, one)
+    np.testing.assert_array_equal(on_disk.embedding_, one.embedding_)
+    for table in (on_disk.center_, on_disk.context_, on_disk.embedding_):
+        assert isinstance(table, np.memmap)  # none of them need fit in memory
     _same(kind(**given | {"n_threads": 3}, engine="disk").fit(graph), one)
     monkeypatch.setattr(memory, "_LEAST_POOL", 1)  # room for one sub-episode at a time
     _same(kind(**given).fit(graph), one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +55,15 @@ def read_array(path: Path, offset: int, array: NDArray[Any]) -> None:
             if not (read := file.readinto(memory[done:])):
                 raise OSError(f"{path} is too short")
             done += read
+
+
+def room_on_disk(shape: tuple[int, ...], folder: Path | None) -> Any:
+    """Return an array in a file without a name, whose space is free again when the array is gone.
+
+    folder: where the file is, if it exists; else that of temporary files.
+    """
+    with tempfile.TemporaryFile(dir=folder if folder is not None and folder.is_dir() else None) as file:
+        return np.memmap(file, np.float32, "w+", shape=shape)
 
 
 def keep_part(table: Any, i: int, path: Path) -> None:

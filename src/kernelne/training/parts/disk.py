@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernelne.errors import OutputError
 from kernelne.training.checkpoint import WORK
 from kernelne.training.config import TrainingConfig
-from kernelne.training.part_files import PartFiles, keep_part, read_array, remove_folder
+from kernelne.training.part_files import PartFiles, keep_part, read_array, remove_folder, room_on_disk
 from kernelne.training.parts.block import Trained
 from kernelne.training.parts.executor import Table, Task, Train
 from kernelne.training.parts.pairs import PAIR_BYTES, Pairs, find_all
@@ -73,12 +73,9 @@ class OnDisk:
         return _WorkFiles(paths, dim)
 
     def room(self, shape: tuple[int, int]) -> NDArray[np.float32]:
-        """Return an array in a file without a name, whose space is free again when the array is gone."""
-        file = self._file()
+        """Return an array in a file without a name."""
         with self._writing():
-            made = np.memmap(file, np.float32, "w+", shape=shape)
-        with suppress(OSError):  # Windows: it is removed with the folder
-            file.unlink()
+            made: NDArray[np.float32] = room_on_disk(shape, self._file().parent)
         return made
 
     @contextmanager
