@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelne import Graph, MKernelNE
 
-_BLOCK, _INSIDE, _QUERIES, _TOGETHER = 1000, 0.6, 2000, 200
+_BLOCK, _INSIDE, _QUERIES, _PRODUCTS = 1000, 0.6, 2000, 200_000_000
 
 
 def blocks(n: int, edges_per_node: int = 5) -> Graph:
@@ -33,9 +33,9 @@ def purity(vectors: NDArray[Any]) -> float:
     rows = np.random.default_rng(1).choice(len(vectors), _QUERIES, replace=False)
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
     own = 0
-    for some in rows.reshape(-1, _TOGETHER):
+    for some in np.array_split(rows, _QUERIES // min(max(_PRODUCTS // len(vectors), 1), _QUERIES)):
         near = vectors[some] @ vectors.T
-        near[np.arange(_TOGETHER), some] = -np.inf
+        near[np.arange(len(some)), some] = -np.inf
         nearest = np.argpartition(-near, 10, axis=1)[:, :10]
         own += int((nearest // _BLOCK == some[:, None] // _BLOCK).sum())
     return own / (10 * _QUERIES)
