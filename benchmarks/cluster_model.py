@@ -94,7 +94,7 @@ def predict(
     work = pairs * (found["train"] + found["find"]) / workers * idle
     moved = 0.0
     if engine == "disk":
-        rounds = parts + (episodes - 1) * -(-parts // TOGETHER)
+        rounds = TOGETHER + episodes * -(-parts // TOGETHER)
         moved = (rounds * 2 * tables + 2 * 8 * pairs) / found["disk"]
         moved = max(moved, (work * workers + moved) / len(os.sched_getaffinity(0)))
     elif engine == "ray":

@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--degree", type=int, default=20)
     parser.add_argument("--walks", type=int, default=22)
     parser.add_argument("--limit", default="2GB", help="what the system enforces")
-    parser.add_argument("--memory", default="1.7GB", help="what the command is told")
+    parser.add_argument("--memory", default="1.9GB", help="what the command is told")
     args = parser.parse_args()
     limit, bench = parse_size("--limit", args.limit), common.Bench(__file__)
     path = str(bench.folder / "graph.kne")

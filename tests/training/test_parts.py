@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from dataclasses import replace
 from itertools import product
 
@@ -11,12 +12,12 @@ import pytest
 from oracle import config, judge
 
 from kernelne import InputError, KernelNE, MKernelNE, ParameterError, classify_nodes, load_dataset
-from kernelne.errors import DivergenceError
+from kernelne.errors import DivergenceError, OutputError
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments
 from kernelne.model.objective import WalkPairs
 from kernelne.training.cpu import backend as cpu
-from kernelne.training.parts import memory
+from kernelne.training.parts import memory, sweeps
 from kernelne.training.parts.backend import PartsBackend
 from kernelne.training.parts.block import shared_negatives, train_block
 from kernelne.training.parts.disk import OnDisk, pairs_per_walk
@@ -51,7 +52,9 @@ def test_an_episode_trains_every_block_once(n_parts, n_nodes, walks):
     assert len(subs) == schedule.n_episodes * n_parts
     for together in rounds:
         assert {sub.episode for sub in together} == {together[0].episode}
-        assert len(together) == (min(4, n_parts - together[0].number) if together[0].episode else 1)
+        step = together[0].episode * n_parts + together[0].number
+        number = together[0].number
+        assert len(together) == (1 if step < 4 else min(4 - number % 4, n_parts - number))
     for e in range(schedule.n_episodes):
         mine = [sub for sub in subs if sub.episode == e]
         blocks = [(block.center, block.context) for sub in mine for block in sub.blocks]
@@ -258,6 +261,44 @@ def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
     assert model.center_.shape == (120, 8)
     del model
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("work", ["_read_center", "_read_context", "_read_pairs", "_visit", "_write_context"])
+def test_a_failure_in_any_thread_ends_the_run(monkeypatch, work, n_threads):
+    """No thread waits for what will never come."""
+    original, seen = getattr(sweeps._Sweep, work), []
+
+    def fail(self, *given):
+        seen.append(given[0])
+        if len(seen) == 50:
+            raise OSError(28, "No space left on device")
+        original(self, *given)
+
+    monkeypatch.setattr(sweeps._Sweep, work, fail)
+    before = set(threading.enumerate())
+    with pytest.raises(OutputError, match="cannot be written: No space left on device"):
+        KernelNE(**SETTINGS | {"parts": 5, "n_threads": n_threads}, engine="disk").fit(GRAPH)
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_visits_of_a_round(n_parts, size):
+    """Every block once, after those that share its center or its context, and each part for a while only."""
+    if size > n_parts:
+        return
+    trained, contexts = [], {}
+    for v, visit in enumerate(sweeps.visits_of(n_parts, size)):
+        for d in visit.subs:
+            trained.append((visit.center, d))
+            contexts.setdefault((visit.center + d) % n_parts, []).append(v)
+    assert sorted(trained) == list(product(range(n_parts), range(size)))
+    for at, (i, d) in enumerate(trained):
+        if d:
+            assert {(i, d - 1), ((i + 1) % n_parts, d - 1)} <= set(trained[:at])
+    for uses in contexts.values():
+        assert uses == list(range(uses[0], uses[0] + size))
 
 
 def test_start_is_that_of_a_run_without_parts():

@@ -25,7 +25,7 @@ from kernelne.walks.sample import start_node
 #: have more: their parts are quickly moved, and a row is met more often in an episode.
 FEWEST_EPISODES, _MOST_EPISODES, _LARGE = 10, 80, 100_000
 
-#: Sub-episodes of a round. In the first episode, while coefficients change much, each is a round of its own.
+#: Sub-episodes of a round. At the beginning, while coefficients change much, each is a round of its own.
 TOGETHER = 4
 
 #: Largest number of rows of a part, and of steps between the two nodes of a pair: both share 32 bits.
@@ -121,8 +121,8 @@ class Schedule:
         """Yield the rounds from `begin` walks on, to the first that ends at `until` walks or later."""
         step, last = self.step_at(begin), self.n_steps if until is None else self.step_at(until)
         while step < last:
-            episode, number = divmod(step, self.n_parts)
-            size = min(TOGETHER - number % TOGETHER, self.n_parts - number) if episode else 1
+            number = step % self.n_parts
+            size = min(TOGETHER - number % TOGETHER, self.n_parts - number) if step >= TOGETHER else 1
             yield tuple(self.at(step + k) for k in range(size))
             step += size
 
