@@ -58,7 +58,7 @@ test-gpu:
 # The lowest versions that pyproject.toml allows, and the newest there are, each in an environment of its own:
 # the tests of what depends on them. Old versions warn of themselves, so warnings are no failures there.
 TESTED := tests/graph tests/io tests/embedding tests/walks tests/model tests/training/test_cpu.py \
-    tests/training/test_checkpoint.py tests/test_estimators.py tests/test_growth.py tests/test_jit.py \
+    tests/training/test_checkpoint.py tests/test_estimators.py tests/growth/test_update.py tests/common/test_jit.py \
     tests/evaluation tests/links tests/view/test_layout.py tests/cli/test_embed_command.py
 test-lowest: OF := --constraint .venv-lowest/bounds
 test-newest: OF := --upgrade

@@ -21,7 +21,7 @@ import numpy as np
 
 from blocks import blocks
 from kernelne import MKernelNE
-from kernelne._checks import check_duration
+from kernelne._common.checks import check_duration
 from kernelne.training.checkpoint import Checkpoint
 
 _MOST = 0.02

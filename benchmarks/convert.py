@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import common
 from kernelne import read_graph
-from kernelne._memory import parse_size
+from kernelne._common.memory import parse_size
 
 BLOCK = 1_000_000
 

@@ -19,7 +19,7 @@ from typing import Any
 import common
 from blocks import blocks, purity
 from kernelne import Embedding, write_graph
-from kernelne._memory import parse_size
+from kernelne._common.memory import parse_size
 
 _GROUPS = Path("/sys/fs/cgroup")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -248,3 +249,14 @@ def test_a_soak_fails_if_anything_grows():
         assert growth([line | {name: 4 + line["minute"] // 25} for line in lines])
     assert growth([line | {"rss_mib": 300.0 + line["minute"]} for line in lines])
     assert growth([line | {"rss_mib": 300.0 if line["minute"] > 3 else 100.0} for line in lines]) == []
+
+
+@pytest.mark.parametrize("folder", ["experiments", "benchmarks"])
+def test_every_script_imports(folder):
+    """What a script imports from the package is there; scripts of both folders share names."""
+    names = [path.stem for path in sorted(FOLDER.with_name(folder).glob("*.py"))]
+    names.remove("explorer") if folder == "benchmarks" else None  # needs the tests' browser
+    code = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)"
+    command = [sys.executable, "-c", code, *names]
+    done = subprocess.run(command, cwd=FOLDER.with_name(folder), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

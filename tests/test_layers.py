@@ -16,22 +16,11 @@ SOURCE = Path(kernelne.__file__).parent
 
 #: Each layer may import from those before it and from itself.
 LAYERS = [
-    {
-        "errors",
-        "_version",
-        "_jit",
-        "_variants",
-        "_html",
-        "_checks",
-        "_memory",
-        "_folders",
-        "_fork",
-        "progress",
-    },
+    {"errors", "_version", "_common", "progress"},
     {"graph"},
     {"io", "model", "walks"},
     {"embedding", "training"},
-    {"estimators", "walk_embedder", "growth", "streams", "evaluation"},
+    {"estimators", "walk_embedder", "growth", "evaluation"},
     {"links", "baselines", "view", "datasets"},
     {"comparison", "tuning"},
     {"cli", "__main__"},

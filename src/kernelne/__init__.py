@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from kernelne.evaluation.node_classifier import NodeClassifier
     from kernelne.graph import Graph
     from kernelne.graph.communities import louvain
-    from kernelne.growth import fold_in, update_embedding
+    from kernelne.growth.follow import follow_edges
+    from kernelne.growth.update import fold_in, update_embedding
     from kernelne.io.graphs.read_write import read_graph, write_graph
     from kernelne.io.labels import Labels
     from kernelne.io.read_labels import read_labels
     from kernelne.links.predictor import LinkPredictor
     from kernelne.links.ranking import rank_links, recommend_links
     from kernelne.model.own_kernels import register_kernel
-    from kernelne.streams import follow_edges
     from kernelne.tuning import tune_embedding
     from kernelne.view.explorer import write_explorer
     from kernelne.view.plot import plot_map
@@ -96,8 +96,8 @@ _HOMES = {
     "classify_nodes": "evaluation.classification",
     "cluster_nodes": "evaluation.clustering",
     "compare_methods": "comparison.compare",
-    "fold_in": "growth",
-    "follow_edges": "streams",
+    "fold_in": "growth.update",
+    "follow_edges": "growth.follow",
     "load_dataset": "datasets",
     "louvain": "graph.communities",
     "plot_map": "view.plot",
@@ -109,7 +109,7 @@ _HOMES = {
     "score_links": "evaluation.links",
     "split_links": "evaluation.link_splits",
     "tune_embedding": "tuning",
-    "update_embedding": "growth",
+    "update_embedding": "growth.update",
     "write_explorer": "view.explorer",
     "write_graph": "io.graphs.read_write",
 }

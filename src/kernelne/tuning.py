@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_count, check_number, check_seed
+from kernelne._common.checks import check_count, check_number, check_seed
 from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError, warn
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.evaluation.classification import classify_nodes, classify_split, shuffle

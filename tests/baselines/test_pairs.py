@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skipgram_reference import pair_steps
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.baselines._pairs import BATCH, make_drawn, step_pairs
 from kernelne.training.cpu.evaluate import FAST
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 from skipgram_reference import assert_learns, crumbs
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.baselines import VERSE
 from kernelne.baselines._pairs import make_drawn
 from kernelne.baselines.verse import Plan, walk_ends

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernelne import Graph, ParameterError, read_graph, read_labels, write_graph
-from kernelne._checks import check_duration
+from kernelne._common.checks import check_duration
 from kernelne.errors import FileFormatError, InputError
 from kernelne.graph.tables import pair_of
 

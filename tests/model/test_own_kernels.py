@@ -16,8 +16,8 @@ from kernelne import (
     recommend_links,
     register_kernel,
 )
-from kernelne._jit import source_digest
-from kernelne._variants import variant
+from kernelne._common.jit import source_digest
+from kernelne._common.variants import variant
 from kernelne.links import rank_rows
 from kernelne.links.shared import checked_embedding
 from kernelne.model.kernels import BUILT_IN, KERNELS, check_kernels, kinds_of, known_to, own_hashes, own_key

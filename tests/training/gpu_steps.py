@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from oracle import config, judge
 
-from kernelne._variants import variant
+from kernelne._common.variants import variant
 from kernelne.model.kernels import KERNELS, kinds_of, own_key
 from kernelne.model.mixture import Moments, n_sums, step_coefficients
 from kernelne.model.objective import walk_pairs

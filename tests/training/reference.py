@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from oracle import config, judge
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments, n_sums

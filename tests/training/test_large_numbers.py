@@ -11,7 +11,7 @@ from oracle import config
 from reference import Problem
 
 from kernelne import Graph
-from kernelne._jit import uncached
+from kernelne._common.jit import uncached
 from kernelne.errors import InputError
 from kernelne.io.graphs.shared import join_lists
 from kernelne.training.cpu import backend as cpu

@@ -69,7 +69,7 @@ def fork_while_compiling():
     """Another thread holds Numba's lock at the moment of the fork, and the child compiles something new."""
     from numba.core.compiler_lock import global_compiler_lock
 
-    from kernelne._jit import uncached
+    from kernelne._common.jit import uncached
 
     held = threading.Event()
 

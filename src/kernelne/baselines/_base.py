@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import available_threads, check_count, check_number, seed_of
-from kernelne._fork import fork_safe_openmp
-from kernelne._memory import available_bytes
+from kernelne._common.checks import available_threads, check_count, check_number, seed_of
+from kernelne._common.fork import fork_safe_openmp
+from kernelne._common.memory import available_bytes
 from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import DivergenceError, InputError, ParameterError, warn

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.baselines._base import Baseline, unit_rows
 from kernelne.graph import Graph
 from kernelne.graph.ops import as_undirected

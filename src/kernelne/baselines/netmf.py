@@ -12,8 +12,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from kernelne._checks import check_count
-from kernelne._jit import cached
+from kernelne._common.checks import check_count
+from kernelne._common.jit import cached
 from kernelne.baselines._base import Baseline, pad_columns
 from kernelne.baselines._linalg import top_eigenpairs, truncated_svd
 from kernelne.graph import Graph

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.baselines._base import Baseline
 from kernelne.baselines._pairs import BATCH, LARGEST_BLOCK, make_drawn, step_pairs
 from kernelne.baselines._threads import Totals, run_blocks

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelne._memory import fit_libraries
+from kernelne._common.memory import fit_libraries
 from kernelne._version import __version__
 from kernelne.cli import (  # fmt: skip
     compare,

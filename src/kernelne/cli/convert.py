@@ -91,7 +91,7 @@ def _is_large(path: str, output: Path, given: dict[str, Any]) -> bool:
 def _convert_edges(
     path: str, output: Path, memory: str | None, overwrite: bool, quiet: bool, given: dict[str, Any]
 ) -> None:
-    from kernelne._memory import parse_size
+    from kernelne._common.memory import parse_size
     from kernelne.io.files import check_output
     from kernelne.io.graphs.out_of_core import convert_edges
     from kernelne.io.graphs.read_write import check_options

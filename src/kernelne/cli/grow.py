@@ -76,7 +76,7 @@ def update(
     The space stays the same: a classifier or an index made with the old vectors works with the new ones.
     """
     from kernelne.embedding import Embedding
-    from kernelne.growth import update_embedding
+    from kernelne.growth.update import update_embedding
     from kernelne.io.embeddings.registry import FORMATS, check_ids, check_save, known_suffix
 
     check_files(None, embedding, graph, given["nodes"], follow)
@@ -138,7 +138,7 @@ def _follow(
     how: dict[str, Any],
 ) -> None:
     """Write the vectors after every batch of appended edges."""
-    from kernelne.streams import follow_edges
+    from kernelne.growth.follow import follow_edges
 
     if not quiet:
         say(f"following {file}; Ctrl-C ends")
@@ -167,7 +167,7 @@ def fold_in(
 ) -> None:
     """Add vectors of new nodes, found from their links to known ones, without training."""
     from kernelne.embedding import Embedding
-    from kernelne.growth import fold_in as add_nodes
+    from kernelne.growth.update import fold_in as add_nodes
     from kernelne.io.embeddings.registry import check_ids, check_save
 
     check_files(None, embedding, edges, given["nodes"])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelne import baselines
-from kernelne._checks import check_count, check_number, check_seed, encode_labels
+from kernelne._common.checks import check_count, check_number, check_seed, encode_labels
 from kernelne.comparison.results import Comparison, MethodResult, rank
 from kernelne.comparison.timing import Clock
 from kernelne.comparison.worker import LabelTask, LinkTask, Order, describe_estimator

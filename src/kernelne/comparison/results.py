@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelne._html import html_table
+from kernelne._common.html import html_table
 from kernelne.comparison.worker import Scores
 from kernelne.errors import ParameterError
 from kernelne.io.files import atomic_output

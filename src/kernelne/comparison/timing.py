@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernelne import baselines
-from kernelne._checks import available_threads
+from kernelne._common.checks import available_threads
 from kernelne.estimators import KernelNE, MKernelNE
 from kernelne.graph import Graph
 from kernelne.training.backend import load_backend

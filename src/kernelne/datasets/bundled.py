@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelne._fork import fork_safe_openmp
+from kernelne._common.fork import fork_safe_openmp
 from kernelne.errors import MissingDependencyError
 from kernelne.graph import Graph
 from kernelne.io.labels import Labels

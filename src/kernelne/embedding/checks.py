@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import parts
+from kernelne._common.checks import parts
 from kernelne.errors import InputError
 from kernelne.graph.string_ids import StringIds
 

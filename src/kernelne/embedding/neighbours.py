@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_count
-from kernelne._folders import signature
+from kernelne._common.checks import check_count
+from kernelne._common.folders import signature
 from kernelne.errors import FileFormatError, InputError, MissingDependencyError, ParameterError
 from kernelne.io.files import PathLike, atomic_output, check_input
 

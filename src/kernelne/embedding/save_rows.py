@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kernelne._checks import check_count
+from kernelne._common.checks import check_count
 from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json
 from kernelne.errors import InputError
 from kernelne.graph.ids import node_array

@@ -14,9 +14,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import check_count, check_seed, check_vectors, encode_labels, ids_of
-from kernelne._html import html_table
-from kernelne._memory import available_bytes
+from kernelne._common.checks import check_count, check_seed, check_vectors, encode_labels, ids_of
+from kernelne._common.html import html_table
+from kernelne._common.memory import available_bytes
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.logistic import fit_classes, whiten
 from kernelne.io.labels import Labels, by_id

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_count, check_seed, check_vectors, encode_labels, ids_of
-from kernelne._fork import fork_safe_openmp
-from kernelne._html import html_facts
+from kernelne._common.checks import check_count, check_seed, check_vectors, encode_labels, ids_of
+from kernelne._common.fork import fork_safe_openmp
+from kernelne._common.html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.graph.communities import louvain, modularity
 from kernelne.graph.ops import as_undirected

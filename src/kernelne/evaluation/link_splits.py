@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from kernelne._checks import check_seed
+from kernelne._common.checks import check_seed
 from kernelne.errors import InputError, ParameterError, warn
 from kernelne.graph import Graph
 from kernelne.graph.csr import mirror

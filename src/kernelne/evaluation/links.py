@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelne._checks import check_vectors
-from kernelne._html import html_facts
+from kernelne._common.checks import check_vectors
+from kernelne._common.html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.link_splits import LinkSplit
 from kernelne.evaluation.logistic import fit_towards

@@ -13,8 +13,8 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelne._checks import check_count, check_seed, check_vectors, ids_of
-from kernelne._html import html_facts
+from kernelne._common.checks import check_count, check_seed, check_vectors, ids_of
+from kernelne._common.html import html_facts
 from kernelne.errors import InputError, ParameterError
 from kernelne.evaluation.classification import f1_scores, shuffle, top_k
 from kernelne.evaluation.logistic import fit_classes, fit_towards, whiten

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from kernelne._checks import check_seed, encode_classes
-from kernelne._jit import cached
+from kernelne._common.checks import check_seed, encode_classes
+from kernelne._common.jit import cached
 from kernelne.errors import ParameterError
 from kernelne.graph.ops import as_undirected
 

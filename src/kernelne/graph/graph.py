@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne._html import html_facts
+from kernelne._common.html import html_facts
 from kernelne.errors import InputError, MissingDependencyError
 from kernelne.graph import shape
 from kernelne.graph.adapters import Rows, make_networkx, read_networkx, reader_of

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.errors import InputError
 from kernelne.graph.edges import edge_table, writable_ids
 from kernelne.graph.graph import Graph, as_graph

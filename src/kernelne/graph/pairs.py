@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.errors import InputError
 from kernelne.graph.graph import Graph
 from kernelne.graph.ops import as_undirected, contains, edges_of, remove_edges

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._checks import check_duration
+from kernelne._common.checks import check_duration
 from kernelne.errors import InputError, ParameterError, warn
 
 _OLDEST = 60  # half-lives: an older edge weighs no less, since a weight of zero would drop it

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.embedding import Embedding
 from kernelne.graph import Graph
 from kernelne.graph.ops import as_undirected, common_neighbours, loopless_degrees

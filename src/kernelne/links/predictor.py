@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from kernelne._checks import check_count, check_seed
-from kernelne._fork import fork_safe_openmp
+from kernelne._common.checks import check_count, check_seed
+from kernelne._common.fork import fork_safe_openmp
 from kernelne.embedding import Embedding
 from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.estimators import MKernelNE, estimator_of

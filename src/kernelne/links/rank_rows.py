@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.training.cpu.evaluate import FAST, evaluator
 
 _LEAST = np.float32(1e-9)  # of a kernel's value: mixtures with negative coefficients may fall below zero

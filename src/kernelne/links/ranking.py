@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import available_threads, check_count
-from kernelne._html import html_facts, html_table
-from kernelne._memory import available_bytes
-from kernelne._variants import variant
+from kernelne._common.checks import available_threads, check_count
+from kernelne._common.html import html_facts, html_table
+from kernelne._common.memory import available_bytes
+from kernelne._common.variants import variant
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 
 
 class Trees(NamedTuple):

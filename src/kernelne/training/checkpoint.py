@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_duration
+from kernelne._common.checks import check_duration
 from kernelne.errors import FileFormatError, InputError, OutputError, ParameterError, warn
 from kernelne.io.arrays import write_arrays
 from kernelne.io.files import atomic_output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelne._checks import check_count, check_number
+from kernelne._common.checks import check_count, check_number
 from kernelne.errors import ParameterError
 from kernelne.model.kernels import check_kernels
 

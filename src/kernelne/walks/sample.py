@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.walks.rng import LOW, START, STEP, U32, UNIT, below, draw, stream_key
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import types
 
-from kernelne._checks import parts
+from kernelne._common.checks import parts
 from kernelne.errors import FileFormatError
 from kernelne.graph.ids import plain_strings, string_objects
 from kernelne.graph.string_ids import StringIds

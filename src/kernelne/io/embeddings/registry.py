@@ -20,7 +20,7 @@ import pyarrow as pa
 import safetensors
 from numpy.typing import NDArray
 
-from kernelne._memory import available_bytes
+from kernelne._common.memory import available_bytes
 from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph.string_ids import StringIds
 from kernelne.io.embeddings import csv_file, npy, npz, parquet, safetensors_file, word2vec

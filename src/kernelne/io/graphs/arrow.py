@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kernelne._memory import MEMORY, available_bytes, gib
+from kernelne._common.memory import MEMORY, available_bytes, gib
 from kernelne.errors import FileFormatError, ParameterError
 from kernelne.graph.edges import ARROW_KEY, edge_table, writable_ids
 from kernelne.graph.ids import read_ids

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.errors import FileFormatError
 from kernelne.graph import Graph
 from kernelne.graph.edges import writable_ids

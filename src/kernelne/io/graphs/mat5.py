@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from kernelne._memory import available_bytes
+from kernelne._common.memory import available_bytes
 
 _HEADER = 128  # bytes before the first variable
 _HEAD = 4096  # bytes that contain flags, shape and name of a variable: names have at most 63 letters

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kernelne._memory import available_bytes, resident_bytes
+from kernelne._common.memory import available_bytes, resident_bytes
 from kernelne.errors import FileFormatError, InputError, ParameterError, warn
 from kernelne.graph.build import beyond_float32
 from kernelne.graph.ids import check_same_kind, code_dtype, encode, plain_strings

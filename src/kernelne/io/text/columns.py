@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._memory import available_bytes
+from kernelne._common.memory import available_bytes
 from kernelne.errors import FileFormatError
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text import sniff, tokens

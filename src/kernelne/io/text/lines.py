@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._memory import MEMORY, available_bytes, gib
+from kernelne._common.memory import MEMORY, available_bytes, gib
 from kernelne.errors import FileFormatError
 from kernelne.io.files import check_compressed, check_input, compression_by_name, refuse_other_kinds
 

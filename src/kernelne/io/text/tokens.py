@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.io.text.lines import MAX_LINE
 
 WHITESPACE = 0  # used as separator byte: any run of spaces and tabs

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.errors import FileFormatError
 from kernelne.io.text import lines as text_lines
 from kernelne.io.text.tokens import parse_integer, parse_number

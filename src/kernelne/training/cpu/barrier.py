@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from kernelne._jit import uncached
+from kernelne._common.jit import uncached
 
 _ORDER = "seq_cst"
 #: How often to look before offering the core to others, and how often before sleeping in between.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelne._jit import uncached
+from kernelne._common.jit import uncached
 from kernelne.model.kernels import known_to
 from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernels' exp and log)
 

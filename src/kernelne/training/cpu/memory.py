@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelne._memory import available_bytes, gib
+from kernelne._common.memory import available_bytes, gib
 from kernelne.errors import InputError
 from kernelne.training.config import TrainingConfig
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._variants import variant
+from kernelne._common.variants import variant
 from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError
 from kernelne.model.kernels import own_key
 from kernelne.training.backend import OnBlock, Prepared, go_on

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import available_threads
-from kernelne._jit import source_digest
+from kernelne._common.checks import available_threads
+from kernelne._common.jit import source_digest
 from kernelne._version import __version__
 from kernelne.errors import InputError, KernelneError, MissingDependencyError, ParameterError, warn
 from kernelne.model.kernels import own_key

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
-from kernelne._variants import variant
+from kernelne._common.jit import cached
+from kernelne._common.variants import variant
 from kernelne.training.cpu.evaluate import FAST, compiled
 from kernelne.training.cpu.loop import _weigh_gradients as _plain_gradients
 from kernelne.training.cpu.scratch import Floats, _up, floats

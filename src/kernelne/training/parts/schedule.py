@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.errors import ParameterError
 from kernelne.training.config import TrainingConfig
 from kernelne.walks.sample import start_node

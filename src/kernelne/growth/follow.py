@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kernelne._checks import check_count, check_duration
+from kernelne._common.checks import check_count, check_duration
 from kernelne.embedding import Embedding
 from kernelne.errors import FileFormatError, InputError, ParameterError
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import add_edges
-from kernelne.growth import update_embedding
+from kernelne.growth.update import update_embedding
 from kernelne.io.files import PathLike, check_input, temporary_folder
 from kernelne.io.graphs.read_write import read_graph
 

@@ -14,7 +14,6 @@ from kernelne import (
     KernelNE,
     MKernelNE,
     fold_in,
-    growth,
     load_dataset,
     read_graph,
     update_embedding,
@@ -22,6 +21,8 @@ from kernelne import (
 from kernelne.embedding import provenance
 from kernelne.embedding.provenance import changed_kernels
 from kernelne.graph.ops import edges_of, neighbourhoods
+from kernelne.growth import update
+from kernelne.model import combine_tables as making
 
 DATA = load_dataset("planted:n=400,k=4,p_in=0.12,p_out=0.004,seed=1")
 EDGES = edges_of(DATA.graph)[0]
@@ -150,7 +151,7 @@ def test_new_rows_alone_are_refused(old):
 
 
 def test_another_function_of_the_same_name_is_refused(old, monkeypatch):
-    monkeypatch.setattr(growth, "changed_kernels", lambda provenance, names: sorted(set(names))[:1])
+    monkeypatch.setattr(update, "changed_kernels", lambda provenance, names: sorted(set(names))[:1])
     with pytest.raises(InputError, match="the kernel gaussian is another function now"):
         update_embedding(old, without(0.0))
     monkeypatch.setattr(provenance, "own_hashes", lambda names: {"mine": "1", "hers": "2"})
@@ -280,3 +281,33 @@ def test_commands(tmp_path, old):
     assert result.returncode == 2
     assert "ids of the graph are strings" in result.stderr
     assert not (tmp_path / "bad.npz").exists()
+
+
+def _rings(*sizes):
+    starts = np.cumsum([0, *sizes[:-1]])
+    return [
+        (at + i, at + (i + 1) % size) for at, size in zip(starts, sizes, strict=True) for i in range(size)
+    ]
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        [(0, 200), (200, 201), (201, 1)],  # the smaller ring becomes the larger
+        [(0, 100)],  # both become one
+        [(300, 301)],  # a new component
+    ],
+    ids=["grown", "joined", "new"],
+)
+def test_components_stay_in_their_directions(links):
+    """An update does not turn a part of a component to where the largest one is, or away from it."""
+    edges = _rings(90, 91)
+    old = MKernelNE(**SETTINGS | {"dim": 16}, walks_per_node=40).fit(edges).to_embedding()
+    was = making.made_outside(old.vectors, old.axes)
+    np.testing.assert_array_equal(was, old.nodes < 90)
+    new = update_embedding(old, edges + links, n_threads=1, random_state=0)
+    outside = making.made_outside(new.vectors, new.axes)
+    known = np.isin(new.nodes, old.nodes)
+    np.testing.assert_array_equal(outside[known], new.nodes[known] < 90)
+    added = new.nodes[~known]
+    assert outside[~known].all() if len(added) else True

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kernelne._checks import available_threads, seed_of
+from kernelne._common.checks import available_threads, seed_of
 from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import changed_kernels, describe_graph, versions
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected, neighbourhoods
+from kernelne.graph.shape import components
 from kernelne.graph.tables import choose_columns, is_table, lack_prefixes, table_columns
-from kernelne.model.combine_tables import Frame, combine_some
+from kernelne.model.combine_tables import Frame, combine_some, made_outside
 from kernelne.progress import Progress, reporting
 from kernelne.training.backend import OnBlock
 from kernelne.training.config import TrainingConfig
@@ -180,7 +181,8 @@ def update_embedding(
     again = np.flatnonzero(_within(new_graph, np.flatnonzero(near), 1))
     if len(again):
         kind = str(embedding.provenance["parameters"].get("vectors", "center"))
-        vectors[again] = combine_some(new_graph, center, context, kind, frame, again)
+        outside = _outside(embedding, frame, new_graph, rows)
+        vectors[again] = combine_some(new_graph, center, context, kind, frame, again, outside)
     told = {
         "new": int((~known).sum()),
         "changed": int(changed.sum()),
@@ -237,6 +239,23 @@ def _settings_of(
     rate = max(config.learning_rate * _RATE, config.min_learning_rate)
     config = replace(config, learning_rate=rate, learn_coefficients=False)
     return config, Frame(embedding.axes, float(frame["weight"]), float(frame["scale"]))  # type: ignore[index]
+
+
+def _outside(
+    embedding: Embedding, frame: Frame, graph: Graph, rows: NDArray[np.int64]
+) -> NDArray[np.bool_] | None:
+    """Return which nodes are made as those outside the largest component: known ones as they were.
+
+    New nodes are made as most of the known nodes of their component, or as outside where there are none.
+    """
+    if frame.axes is None:
+        return None
+    known, roots = rows >= 0, components(graph)
+    outside = np.ones(len(rows), bool)
+    outside[known] = made_outside(embedding.vectors, frame.axes)[rows[known]]
+    n_known, n_outside = (np.bincount(roots[some], minlength=len(rows)) for some in (known, known & outside))
+    outside[~known] = (2 * n_outside >= n_known)[roots[~known]]
+    return outside
 
 
 def _tell_of_weights(embedding: Embedding, graph: Graph) -> None:

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from kernelne import KernelNE, _memory
+from kernelne import KernelNE
+from kernelne._common import memory
 from kernelne.errors import InputError, ParameterError
 
 GROUP = "/sys/fs/cgroup"
@@ -33,8 +34,8 @@ NO_LIMIT |= {f"{GROUP}/memory/memory.limit_in_bytes": str(2**63 - 4096)}
 )
 def test_the_least_of_what_is_left(monkeypatch, files, expected):
     monkeypatch.delenv("KERNELNE_MEMORY", raising=False)
-    monkeypatch.setattr(_memory, "_read", lambda path: files.get(path, ""))
-    assert _memory.available_bytes() == expected
+    monkeypatch.setattr(memory, "_read", lambda path: files.get(path, ""))
+    assert memory.available_bytes() == expected
 
 
 @pytest.mark.parametrize(
@@ -43,19 +44,19 @@ def test_the_least_of_what_is_left(monkeypatch, files, expected):
 )
 def test_memory_set_by_hand(monkeypatch, given, expected):
     monkeypatch.setenv("KERNELNE_MEMORY", given)
-    assert _memory.available_bytes() == expected
+    assert memory.available_bytes() == expected
 
 
 def test_memory_that_is_no_size(monkeypatch):
     monkeypatch.setenv("KERNELNE_MEMORY", "much")
     with pytest.raises(ParameterError, match=r"^KERNELNE_MEMORY='much': must be a size such as 8GiB"):
-        _memory.available_bytes()
+        memory.available_bytes()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the address space")
 def test_a_limit_on_the_address_space_is_seen():
     code = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))\n"
-    code += "from kernelne._memory import available_bytes\nprint(available_bytes() < 2**33)"
+    code += "from kernelne._common.memory import available_bytes\nprint(available_bytes() < 2**33)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "True\n"
 
@@ -80,12 +81,12 @@ def test_libraries_that_do_not_fit_the_address_space_are_not_loaded(tmp_path):
     [(None, 64, None), (2**31, 64, "9"), (2**31, 4, None), (2**33, 64, None), (5 * 2**28, 2, "1")],
 )
 def test_openblas_gets_as_many_threads_as_fit(monkeypatch, limit, cores, threads):
-    monkeypatch.setattr(_memory, "_address_space", lambda: limit)
-    monkeypatch.setattr(_memory.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(memory, "_address_space", lambda: limit)
+    monkeypatch.setattr(memory.os, "cpu_count", lambda: cores)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")  # restored after the test
     monkeypatch.delenv("OPENBLAS_NUM_THREADS")
-    _memory.fit_libraries()
-    assert _memory.os.environ.get("OPENBLAS_NUM_THREADS") == threads
+    memory.fit_libraries()
+    assert memory.os.environ.get("OPENBLAS_NUM_THREADS") == threads
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")

@@ -21,7 +21,7 @@ assert user.double(1) == {expected}
 print(sum(user.double.stats.cache_hits.values()))
 """
 USER = """
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from toy.parts import (
     helper,
 )
@@ -65,25 +65,25 @@ def test_cached_code_is_forgotten_when_a_part_of_it_changes(tmp_path):
 
 def test_digests_cover_what_the_training_loop_is_made_of():
     """A change of any of these must be seen; the list is of those that the loop inlines."""
-    from kernelne import _jit
+    from kernelne._common import jit
 
     module = "kernelne.training.cpu.loop"
     __import__(module)
-    before = _jit.source_digest(module)
-    read = _jit.Path.read_bytes
+    before = jit.source_digest(module)
+    read = jit.Path.read_bytes
     for part in ("kernels", "rng", "sample", "negatives", "fast_math", "simd", "barrier"):
-        _jit.source_digest.cache_clear()
+        jit.source_digest.cache_clear()
 
         def altered(path, part=part):
             return read(path) + (b"\n" if path.stem == part else b"")
 
-        _jit.Path.read_bytes = altered
+        jit.Path.read_bytes = altered
         try:
-            assert _jit.source_digest(module) != before, part
+            assert jit.source_digest(module) != before, part
         finally:
-            _jit.Path.read_bytes = read
-    _jit.source_digest.cache_clear()
-    assert _jit.source_digest(module) == before
+            jit.Path.read_bytes = read
+    jit.source_digest.cache_clear()
+    assert jit.source_digest(module) == before
 
 
 def test_no_folder_to_cache_in_is_no_failure(tmp_path):
@@ -91,7 +91,7 @@ def test_no_folder_to_cache_in_is_no_failure(tmp_path):
         "import numba.core.caching as c\n"
         "def refuse(*args, **more): raise RuntimeError('cannot cache function: no locator available')\n"
         "c.FunctionCache.__init__ = refuse\n"
-        "from kernelne._jit import cached\n"
+        "from kernelne._common.jit import cached\n"
         "from kernelne.graph.csr import count_loops\n"
         "import numpy as np\n"
         "print(count_loops(np.array([0, 1]), np.array([0], np.int32)))"
@@ -176,7 +176,8 @@ def test_a_folder_of_someone_else_is_not_used(tmp_path):
 
 
 def test_a_disk_that_fills_up_is_no_failure(tmp_path):
-    code = TOY.replace("from kernelne", "import kernelne._jit as j\ndef full(*a): raise OSError(28, 'full')\n"
+    code = TOY.replace("from kernelne", "import kernelne._common.jit as j\n"
+                       "def full(*a): raise OSError(28, 'full')\n"
                        "j._Hashed.write = full\nfrom kernelne", 1)  # fmt: skip
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)

@@ -18,7 +18,7 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
-from kernelne._folders import user_folder
+from kernelne._common.folders import user_folder
 from kernelne.errors import warn
 
 _DIGEST = 16  # bytes
