@@ -1,12 +1,15 @@
-"""Layouts in the plane: time, and how well neighbours are kept, of our map, t-SNE, openTSNE and UMAP.
+r"""Layouts in the plane: time, and how well neighbours are kept, of our map, t-SNE, openTSNE and UMAP.
 
     KERNELNE_DATA=FOLDER python benchmarks/layouts.py [--graphs digits,cora,lastfm_asia,astroph,dblp]
                                                       [--methods map,umap,opentsne,sklearn]
     python benchmarks/layouts.py --graphs blocks:1000000 --methods map --output results/layouts_million.json
+    python benchmarks/layouts.py --graphs dblp,blocks:1000000 --methods map,map-gpu --threads 16 \
+        --output results/layouts_gpu.json
 
 The graphs have 1,797 to 27,199 nodes; those that the package does not know are read from FOLDER. The vectors
 are those of MKernelNE(); of blocks:N, the graph of blocks.py, with 20 walks per node. All methods run in
 turn, each in a process of its own, on the same threads, after it has laid out 500 rows, which compiles it.
+map-gpu, which is not run unless asked for, needs an NVIDIA GPU.
 Trustworthiness is that of the fifteen nearest on the map, purity the share of them with the same label, where
 nodes have one; both for 2,000 nodes at random, compared with all others. Needs umap-learn and openTSNE.
 """
@@ -75,7 +78,12 @@ def layouts(threads: int, seed: int) -> dict[str, Callable[[NDArray[Any]], NDArr
 
         return TSNE(n_jobs=threads, random_state=seed).fit_transform(x)
 
-    return {"map": ours, "umap": umap, "opentsne": opentsne, "sklearn": sklearn}
+    def on_gpu(x: NDArray[Any]) -> NDArray[Any]:
+        from kernelne.view.layout import layout_nodes
+
+        return layout_nodes(x, "map", seed, backend="gpu")
+
+    return {"map": ours, "map-gpu": on_gpu, "umap": umap, "opentsne": opentsne, "sklearn": sklearn}
 
 
 def measure(path: str, method: str, seed: int, threads: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def counted(monkeypatch):
     """Calls of `layout_nodes`, which returns other places each time."""
     calls = []
 
-    def count(vectors, method, seed, progress=False):
+    def count(vectors, method, seed, backend="cpu", progress=False):
         calls.append((method, seed))
         return np.full((len(vectors), 2), len(calls), np.float32)
 

@@ -57,6 +57,15 @@ def test_cells_find_nearly_all_on_any_number_of_threads(clouds, monkeypatch):
     np.testing.assert_array_equal(nearest_rows(table, 10, Workers(3), _ignore, again)[0], rows)
 
 
+@pytest.mark.parametrize("n", [1025, 1537])
+def test_cells_of_rows_that_repeat_are_the_same_on_any_number_of_threads(n):
+    """Many means are equal, and a block of one row is multiplied otherwise than one of many."""
+    table = np.random.default_rng(0).integers(0, 2, (n, 5)).astype(np.float32)
+    one, three = (find_cells(table, 0, Workers(threads), size=4) for threads in (1, 3))
+    for first, other in zip(one, three, strict=True):
+        np.testing.assert_array_equal(first, other)
+
+
 def test_cells_of_equal_rows_stay_small(monkeypatch):
     """Most rows are one point: they would fill one cell, which is compared with itself in full."""
     monkeypatch.setattr(near, "_CELL", 50)

@@ -7,9 +7,10 @@ import pytest
 from scipy.special import entr
 
 from kernelne.training.cpu.threads import Workers
-from kernelne.view import spread
+from kernelne.view import rounds, spread
 from kernelne.view.affinity import link_rows
 from kernelne.view.layout import layout_nodes
+from kernelne.view.near import find_cells
 from kernelne.view.spread import map_rows, move_rows
 
 
@@ -85,12 +86,14 @@ def test_a_round_moves_along_the_gradient_of_the_loss(level):
     np.testing.assert_allclose(moved, -rate / 2 * np.array(gradient), rtol=1e-2, atol=1e-7)
 
 
+@pytest.mark.parametrize("coarse_from", [0, 10_000])
 @pytest.mark.parametrize("exact_up_to", [0, 10_000])
-def test_threads_do_not_change_the_map(monkeypatch, exact_up_to):
+def test_threads_do_not_change_the_map(monkeypatch, exact_up_to, coarse_from):
+    monkeypatch.setattr(spread, "_COARSE_FROM", coarse_from)
     monkeypatch.setattr(spread, "_ONE_THREAD", 0)
-    monkeypatch.setattr(spread, "n_rounds", lambda n: 20)
+    monkeypatch.setattr(rounds, "n_rounds", lambda n: 20)
     monkeypatch.setattr(spread, "EXACT_UP_TO", exact_up_to)
-    monkeypatch.setattr(spread, "_POOL", 50)
+    monkeypatch.setattr(rounds, "_POOL", 50)
     table, _ = _clouds(1500)
     start = np.ascontiguousarray(table[:, :2])
     one = map_rows(table, start, 5, n_threads=1)
@@ -98,7 +101,9 @@ def test_threads_do_not_change_the_map(monkeypatch, exact_up_to):
     assert not np.array_equal(one, map_rows(table, start, 6, n_threads=1))
 
 
-def test_rows_come_back_in_their_order_from_cells(monkeypatch):
+@pytest.mark.parametrize("coarse_from", [0, 10_000])
+def test_rows_come_back_in_their_order_from_cells(monkeypatch, coarse_from):
+    monkeypatch.setattr(spread, "_COARSE_FROM", coarse_from)
     monkeypatch.setattr(spread, "EXACT_UP_TO", 0)
     table, which = _clouds(1500)
     flat = layout_nodes(table, "map")
@@ -118,6 +123,25 @@ def test_neighbours_are_kept_as_well_as_by_tsne():
         scores[method] = trustworthiness(table, flat, n_neighbors=15), (which == which[nearest].T).mean()
     assert np.greater(scores["map"], np.array(scores["tsne"]) - 0.03).all(), scores
     assert scores["map"][0] > scores["pca"][0] + 0.02, scores
+
+
+def test_rows_start_around_the_place_of_their_cell(monkeypatch):
+    monkeypatch.setattr(rounds, "n_rounds", lambda n: 30)
+    table, which = _clouds(1200)
+    cells = find_cells(table, 0, Workers(1), size=20)
+    begin = spread._begin(cells, table, np.ascontiguousarray(table[:, :2]), 3, Workers(1), None)
+    number = np.empty(1200, int)
+    number[cells.order] = np.repeat(np.arange(len(cells.starts) - 1), np.diff(cells.starts))
+    sizes = np.bincount(number)
+    centres = np.array([np.bincount(number, begin[:, axis]) / sizes for axis in (0, 1)]).T
+    around = (begin - centres[number]).std()
+    assert around == pytest.approx(0.3, rel=0.1)
+    assert centres.std() > 10 * around
+    # Cells of one cloud are next to each other on the map of cells.
+    cloud = np.array([np.bincount(which[number == k]).argmax() for k in range(len(sizes))])
+    apart = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    np.fill_diagonal(apart, np.inf)
+    assert (cloud == cloud[apart.argmin(axis=1)]).mean() > 0.8
 
 
 def test_few_nodes_of_two_kinds_of_numbers_are_alike():

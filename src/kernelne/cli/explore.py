@@ -15,9 +15,7 @@ from kernelne.cli.options import (
     LABELS,
     READING,
     EmbeddingArgument,
-    KeepLayoutOption,
     LabelsOption,
-    LayoutOption,
     OverwriteOption,
     QuietOption,
     SeedOption,
@@ -25,6 +23,7 @@ from kernelne.cli.options import (
     takes,
 )
 from kernelne.cli.output import say, working
+from kernelne.cli.pictures import KeepLayoutOption, LayoutBackendOption, LayoutOption
 from kernelne.errors import ParameterError
 
 
@@ -48,6 +47,7 @@ def explore(
         ),
     ] = None,
     layout: LayoutOption = "auto",
+    backend: LayoutBackendOption = "cpu",
     n_nearest: Annotated[
         int | None,
         typer.Option(
@@ -80,7 +80,7 @@ def explore(
     target = Path(embedding.name).with_suffix(".html") if output is None else output
     if target.suffix.lower() not in (".html", ".htm"):
         raise ParameterError("--output", str(target), "must end in .html")
-    check_layout(layout)
+    check_layout(layout, backend)
     check_files(target, embedding, labels, graph, given["nodes"])
     check_output(target, overwrite)
     loaded = Embedding.load(embedding)
@@ -98,7 +98,7 @@ def explore(
         shown = Shown.gather(
             loaded, network, known, layout=layout, n_nearest=n_nearest, title=embedding.name,
             random_state=random_state, progress=not quiet,
-            beside=embedding if keep_layout else None,
+            beside=embedding if keep_layout else None, backend=backend,
         )  # fmt: skip
     write_page(target, shown, overwrite)
     print(target)

@@ -331,22 +331,6 @@ OwnLabelsOption = Annotated[
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Print results only, no progress.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
-LayoutOption = Annotated[
-    str,
-    typer.Option(
-        "--layout",
-        help="Layout: map, which keeps neighbours together, pca, tsne, "
-        r"umap (needs kernelne\[explore]), or auto: map, but vectors of two columns are shown as they are.",
-        autocompletion=completion.one_of(*completion.LAYOUTS),
-    ),
-]
-KeepLayoutOption = Annotated[
-    bool,
-    typer.Option(
-        "--keep-layout/--no-keep-layout",
-        help="Keep the layout in a file beside EMBEDDING, for the next picture of these vectors.",
-    ),
-]
 SkipOption = Annotated[
     bool, typer.Option("--skip-unknown", help="Ignore labels of nodes that are not there.")
 ]

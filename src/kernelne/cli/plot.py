@@ -13,15 +13,14 @@ from kernelne.cli.options import (
     LABELS,
     READING,
     EmbeddingArgument,
-    KeepLayoutOption,
     LabelsOption,
-    LayoutOption,
     OverwriteOption,
     QuietOption,
     SeedOption,
     takes,
 )
 from kernelne.cli.output import say, working
+from kernelne.cli.pictures import KeepLayoutOption, LayoutBackendOption, LayoutOption
 from kernelne.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ def plot(
         ),
     ] = None,
     layout: LayoutOption = "auto",
+    backend: LayoutBackendOption = "cpu",
     title: Annotated[
         str | None, typer.Option("--title", help="Title above the map.", show_default="the number of nodes")
     ] = None,
@@ -72,7 +72,7 @@ def plot(
     from kernelne.view.layout import check_layout
     from kernelne.view.plot import FORMATS, check_map, plot_map
 
-    check_layout(layout)
+    check_layout(layout, backend)
     if highlight and labels is None:
         raise ParameterError("--highlight", highlight[0], "needs --labels, whose classes it names")
     check_files(output, embedding, labels, graph, given["nodes"])
@@ -92,7 +92,7 @@ def plot(
         plot_map(
             loaded, output, known, graph=network, highlight=highlight or [], layout=layout, title=title,
             dark=dark, random_state=random_state, overwrite=overwrite, progress=not quiet,
-            beside=embedding if keep_layout else None,
+            beside=embedding if keep_layout else None, backend=backend,
         )  # fmt: skip
     if not quiet:
         print(output)

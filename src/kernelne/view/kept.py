@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_seed, check_vectors
+from kernelne._common.checks import check_seed, check_vectors
 from kernelne.errors import KernelneError
 from kernelne.io.files import PathLike, atomic_output
 from kernelne.progress import Progress
@@ -30,20 +30,21 @@ def kept_layout(
     random_state: int = 0,
     *,
     beside: PathLike | None = None,
+    backend: str = "cpu",
     progress: Progress = False,
 ) -> NDArray[np.float32]:
     """As `layout_nodes`, but read from the file beside the vectors' file `beside`, if it is their layout.
 
     It is if hashes of the vectors and of itself, the method, its settings and the seed agree. Otherwise the
     layout is computed and the file is replaced. A folder that cannot be written to is no error: then the
-    layout is not kept. None: nothing is read or written.
+    layout is not kept. None: nothing is read or written. A layout is read whatever the backend that made it.
     """
-    check_layout(method)
+    check_layout(method, backend)
     seed = check_seed(random_state)
     table = check_vectors(vectors)
     chosen = chosen_method(len(table), table.shape[1], method)
     if beside is None or chosen not in _KEPT:
-        return layout_nodes(table, method, seed, progress=progress)
+        return layout_nodes(table, method, seed, backend=backend, progress=progress)
     path = layout_path(beside, chosen)
     facts = {
         "format": _FORMAT,
@@ -54,7 +55,7 @@ def kept_layout(
     }
     places = _read(path, facts, len(table))
     if places is None:
-        places = layout_nodes(table, method, seed, progress=progress)
+        places = layout_nodes(table, method, seed, backend=backend, progress=progress)
         with contextlib.suppress(KernelneError):
             _write(path, facts, places)
     return places

@@ -7,13 +7,14 @@ import math
 import re
 import warnings
 from contextlib import redirect_stdout
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_seed, check_vectors
-from kernelne._fork import fork_safe_openmp
+from kernelne._common.checks import check_seed, check_vectors
+from kernelne._common.fork import fork_safe_openmp
 from kernelne.errors import MissingDependencyError, ParameterError
 from kernelne.progress import Progress, reporting
 from kernelne.view.spread import map_rows
@@ -29,7 +30,12 @@ _ONE_THREAD = 2_000
 
 
 def layout_nodes(
-    vectors: Any, method: str = "auto", random_state: int = 0, *, progress: Progress = False
+    vectors: Any,
+    method: str = "auto",
+    random_state: int = 0,
+    *,
+    backend: str = "cpu",
+    progress: Progress = False,
 ) -> NDArray[np.float32]:
     """Places (n, 2) float32 of vectors (n, d), an array or an Embedding; the same for the same seed.
 
@@ -38,11 +44,13 @@ def layout_nodes(
     Barnes–Hut, Euclidean); "umap", likewise (needs kernelne[explore]); "auto", the vectors themselves if they
     have two columns, else "map". Fewer than five nodes, or vectors that are all on one line, are laid out by
     PCA whatever the method.
+    backend: "cpu", or "gpu" for "map" on one NVIDIA GPU (needs kernelne[gpu]): the same map but for rounding,
+    which changes details.
 
     >>> layout_nodes([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]], "pca").round(3)
     array([[-2.5,  0. ], [ 2.5,  0. ]], dtype=float32)
     """
-    check_layout(method)
+    check_layout(method, backend)
     seed = check_seed(random_state)
     table = check_vectors(vectors)
     method = chosen_method(len(table), table.shape[1], method)
@@ -54,7 +62,7 @@ def layout_nodes(
         return flat
     start = flat / np.float32(spread[0])
     if method == "map":
-        return map_rows(table, start, seed, progress)
+        return map_rows(table, start, seed, progress, backend=backend)
     if method == "umap":
         return _umap(table, start, seed)
     return _tsne(table, start, seed, progress)
@@ -67,12 +75,18 @@ def chosen_method(n: int, dim: int, method: str) -> str:
     return "pca" if method in ("map", "tsne", "umap") and n < _FEW else method
 
 
-def check_layout(method: Any) -> None:
-    """Raise now what `layout_nodes` would raise for this method, a missing package included."""
+def check_layout(method: Any, backend: Any = "cpu") -> None:
+    """Raise now what `layout_nodes` would raise for this method, a missing package or GPU included."""
     if not isinstance(method, str) or method not in LAYOUTS:
         raise ParameterError("layout", method, f"must be one of {', '.join(LAYOUTS)}")
     if method == "umap":
         _import_umap()
+    if backend not in ("cpu", "gpu"):
+        raise ParameterError("backend", backend, "must be cpu or gpu")
+    if backend == "gpu":
+        if method not in ("auto", "map"):
+            raise ParameterError("backend", backend, f"only the layout map runs on a GPU, not {method}")
+        import_module("kernelne.view.on_gpu").find_device()
 
 
 def _principal_plane(table: NDArray[Any]) -> NDArray[np.float32]:

@@ -6,12 +6,13 @@ compiled code; both release the lock of the interpreter, so that threads share t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.progress import Report
 from kernelne.training.cpu.threads import Workers
 
@@ -24,6 +25,7 @@ _QUERIES, _TILE = 512, 4096  # rows of a block of queries, and of the rows that 
 
 Table = NDArray[np.float32]
 Rows = NDArray[np.int32]
+Assign = Callable[[Table, Table], NDArray[np.int64]]
 
 
 class Cells(NamedTuple):
@@ -81,33 +83,56 @@ def _spans(starts: NDArray[np.int64], probes: NDArray[np.int64] | None, n: int) 
 
 def _on_single_blas_threads(workers: Workers, work: Any) -> None:
     """Run `work` on every worker; matrix products of each on its own thread only."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(1, user_api="blas"):
+    with _single_blas_threads():
         workers.each(work)
 
 
-def find_cells(table: Table, seed: int, workers: Workers) -> Cells:
-    """Partition the rows of table (n, d) by k-means; cells that are too large are cut into parts."""
+def _single_blas_threads() -> Any:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    return threadpool_limits(1, user_api="blas")
+
+
+def find_cells(
+    table: Table, seed: int, workers: Workers, assign: Assign | None = None, size: int | None = None
+) -> Cells:
+    """Partition the rows of table (n, d) by k-means; cells that are too large are cut into parts.
+
+    size: rows of a cell on average, at most twice as many; None: enough for a search of near rows.
+    assign: finds the nearest of the means (m, d) for each row of a table; None: on the threads.
+    """
+
+    def on_threads(rows: Table, means: Table) -> NDArray[np.int64]:
+        return _assign(rows, means, workers)
+
+    assign = assign or on_threads
     n = len(table)
     rng = np.random.default_rng(seed)
-    count = max(n // _CELL, 1)
+    wanted, largest = (_CELL, _LARGEST_CELL) if size is None else (size, 2 * size)
+    count = max(n // wanted, 1)
     sample = table[np.sort(rng.choice(n, min(n, _SAMPLE * count), replace=False))]
     means = sample[rng.choice(len(sample), count, replace=False)].copy()
     for _ in range(_ROUNDS):
-        means = _means(sample, _assign(sample, means, workers), means)
-    cells = _assign(table, means, workers)
+        means = _means(sample, assign(sample, means), means)
+    cells = assign(table, means)
     order = np.argsort(cells, kind="stable").astype(np.int32)
     sizes = np.bincount(cells, minlength=count)
     # A cell that is too large, as of many rows that are equal, is cut into parts of equal size.
-    parts = -(-sizes // _LARGEST_CELL)
+    parts = -(-sizes // largest)
     ends = np.cumsum(sizes)
     which = np.repeat(np.arange(count), parts)
     number = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
     starts = (ends - sizes)[which] + sizes[which] * number // parts[which]
     starts = np.append(starts, n)
-    centres = np.add.reduceat(table[order], starts[:-1], axis=0) / np.diff(starts)[:, None]
+    centres = cell_means(table[order], starts)
     probes = np.empty((len(centres), min(_PROBES, len(centres))), np.int64)
+    with _single_blas_threads():
+        _find_probes(centres, probes)
+    return Cells(order, starts, probes)
+
+
+def _find_probes(centres: Table, probes: NDArray[np.int64]) -> None:
+    """Fill probes (m, p) with the nearest centres of each of m centres, itself first."""
     centre_squares = np.einsum("ij,ij->i", centres, centres)
     for first in range(0, len(centres), _QUERIES):
         some = slice(first, first + _QUERIES)
@@ -117,7 +142,13 @@ def find_cells(table: Table, seed: int, workers: Workers) -> Cells:
         near = np.argpartition(apart, probes.shape[1] - 1, axis=1)[:, : probes.shape[1]]
         near_apart = np.take_along_axis(apart, near, 1)
         probes[some] = np.take_along_axis(near, np.argsort(near_apart, axis=1, kind="stable"), 1)
-    return Cells(order, starts, probes)
+
+
+def cell_means(ordered: Table, starts: NDArray[np.int64]) -> Table:
+    """Return the means of the rows of each cell, from the rows in the order of the cells."""
+    sums: Table = np.add.reduceat(ordered, starts[:-1], axis=0)
+    sums /= np.diff(starts)[:, None].astype(np.float32)
+    return sums
 
 
 def _assign(table: Table, means: Table, workers: Workers) -> NDArray[np.int64]:
@@ -125,17 +156,16 @@ def _assign(table: Table, means: Table, workers: Workers) -> NDArray[np.int64]:
     found = np.empty(len(table), np.int64)
     mean_squares = np.einsum("ij,ij->i", means, means)
 
-    def assign(part: int, low: int, high: int) -> None:
-        for first in range(low, high, _QUERIES):
-            some = slice(first, min(first + _QUERIES, high))
+    def assign(part: int) -> None:
+        # The same blocks on any number of threads: how products are rounded may depend on their shapes.
+        for first in range(part * _QUERIES, len(table), workers.n_threads * _QUERIES):
+            some = slice(first, first + _QUERIES)
             apart = table[some] @ means.T
             apart *= -2
             apart += mean_squares
             found[some] = apart.argmin(axis=1)
 
-    _on_single_blas_threads(
-        workers, lambda part: assign(part, *share_of(len(table), part, workers.n_threads))
-    )
+    _on_single_blas_threads(workers, assign)
     return found
 
 

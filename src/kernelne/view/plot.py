@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import check_seed
+from kernelne._common.checks import check_seed
 from kernelne.embedding import Embedding
 from kernelne.errors import InputError, ParameterError, warn
 from kernelne.graph.ops import as_undirected, edges_of
@@ -77,6 +77,7 @@ def plot_map(
     title: str | None = None,
     dark: bool = False,
     beside: PathLike | None = None,
+    backend: str = "cpu",
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
@@ -95,6 +96,7 @@ def plot_map(
         are more. Edges of nodes that are not in the embedding are ignored.
     layout, random_state: as in `layout_nodes`: "auto", "map", "pca", "tsne" or "umap", and its seed; or
         the coordinates (n, 2) of a layout computed before.
+    backend: where "map" is computed, "cpu" or "gpu".
     title: shown above the map; None: the number of nodes; "": no title.
     dark: whether to draw on a dark background.
     beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
@@ -105,7 +107,7 @@ def plot_map(
             f"embedding: must be an Embedding, not {type(embedding).__name__}: use Embedding(vectors, nodes)"
         )
     if isinstance(layout, str):
-        check_layout(layout)
+        check_layout(layout, backend)
     elif np.shape(layout) != (len(embedding), 2) or not np.isfinite(layout).all():
         raise InputError(
             f"layout: shape {np.shape(layout)}: give a name, or finite coordinates ({len(embedding)}, 2)"
@@ -123,7 +125,9 @@ def plot_map(
     segments = None if graph is None else _edges(graph, embedding, seed)
     places = layout
     if isinstance(places, str):
-        places = kept_layout(embedding.vectors, places, seed, beside=beside, progress=progress)
+        places = kept_layout(
+            embedding.vectors, places, seed, beside=beside, backend=backend, progress=progress
+        )
     figure = new_figure(_HEIGHT + (0.0 if classes is None else classes.width), _HEIGHT)
     figure.set_facecolor(theme.paper)
     axes: Any = figure.add_subplot()

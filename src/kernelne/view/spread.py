@@ -13,38 +13,43 @@ numbers. Therefore the result does not depend on the number of threads.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import available_threads
-from kernelne._jit import cached
+from kernelne._common.checks import available_threads
+from kernelne._common.jit import cached
 from kernelne.progress import Progress, reporting
 from kernelne.training.cpu.threads import Workers
 from kernelne.view.affinity import Links, link_rows
-from kernelne.view.near import EXACT_UP_TO, find_cells, nearest_rows
-from kernelne.walks.rng import mix, stream_key
+from kernelne.view.near import EXACT_UP_TO, Cells, Table, cell_means, find_cells, nearest_rows
+from kernelne.view.rounds import DRAWS, LEVEL, LONGEST, N_NOISE, ROUND_SETTINGS, Round, plan_rounds
+from kernelne.walks.rng import mix
 
 #: Nearest rows that a row is linked to, and the perplexity of their weights; from _MANY rows on, the second
 #: pair. benchmarks/layouts.py measures what comes of them.
 _NEAR, _PERPLEXITY = (30, 15), (15.0, 8.0)
 _MANY = 200_000
-#: Draws of a row in one round, other rows drawn with each and how many each of them stands for, the step of
-#: the first round, and the noise level.
-_DRAWS, _NOISE, _PUSH, _RATE, _LEVEL = 8.0, 16, 1.25, 1.0, 0.1
-#: Standard deviation of the start along its wider axis, and the most that a gradient moves a row.
-_START, _LONGEST = 10.0, 4.0
+#: Standard deviation of the start along its wider axis.
+_START = 10.0
 #: Up to this many rows threads would wait for each other longer than they work.
 _ONE_THREAD = 3_000
-#: Rows from which those of a round are drawn: few enough for a processor's own memory.
-_POOL = 8192
+#: Between these numbers rows start where their cell is on a map of cells: so many cells, of at least so many
+#: rows. Fewer rows find their places by themselves, and more have too few rounds to leave the middle of the
+#: cell. Then the distances of cells, in units of those that areas in proportion to the rows would have, the
+#: spread of the rows of a cell, and the factor of the rates, so that cells stay near those they are near.
+_COARSE_FROM, _COARSE_TO, _COARSE, _LEAST = 5_000, 50_000, 2_000, 4
+_APART, _AROUND, _SLOWER = 1.4, 0.3, 0.15
 #: What the places depend on besides vectors, seed and code.
 SETTINGS = {
-    "near": _NEAR, "perplexity": _PERPLEXITY, "many": _MANY, "draws": _DRAWS, "noise": _NOISE, "push": _PUSH,
-    "rate": _RATE, "level": _LEVEL, "start": _START, "longest": _LONGEST, "pool": _POOL,
-}  # fmt: skip
-_LAYOUT = np.uint64(11)  # its stream of random numbers
+    "near": _NEAR, "perplexity": _PERPLEXITY, "many": _MANY, "start": _START, "from": _COARSE_FROM,
+    "to": _COARSE_TO, "cells": _COARSE, "least": _LEAST, "apart": _APART, "around": _AROUND,
+    "slower": _SLOWER,
+} | ROUND_SETTINGS  # fmt: skip
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _U32 = np.uint64(32)
@@ -110,66 +115,75 @@ def map_rows(
     seed: int,
     progress: Progress = False,
     n_threads: int | None = None,
+    backend: str = "cpu",
 ) -> NDArray[np.float32]:
     """Return places (n, 2) of the rows of table (n, d), from a start of places whose wider axis has spread 1.
 
     The same for the same seed, whatever the number of threads.
     """
-    n = len(table)
+    gpu: Any = import_module("kernelne.view.on_gpu") if backend == "gpu" else None
     centred = table - table.mean(axis=0, dtype=np.float64).astype(table.dtype)
     centred = np.ascontiguousarray(centred / (np.abs(centred).max() or 1), np.float32)  # no square overflows
     workers = Workers(n_threads or available_threads())
+    with nullcontext() if gpu is None else gpu.memory():
+        return _map(centred, start, seed, workers, gpu, progress, _COARSE_FROM <= len(table) <= _COARSE_TO)
+
+
+def _map(
+    table: Table, start: Table, seed: int, workers: Workers, gpu: Any, progress: Progress, coarse: bool
+) -> Table:
+    """Map the rows of a table; coarse: after a map of cells, on which they start."""
+    n = len(table)
+    assign, cells = gpu and gpu.assign, None
+    if n > EXACT_UP_TO:  # near rows side by side, so that the processor has them at hand
+        cells = find_cells(table, seed, workers, assign)
+        table, start = table[cells.order], start[cells.order]
+    begin = np.ascontiguousarray(_START * start, np.float32)
+    if coarse:
+        groups = find_cells(table, seed, workers, assign, max(n // _COARSE, _LEAST))
+        begin = _begin(groups, table, start, seed, workers, gpu)
     many = int(n >= _MANY)
     k = min(_NEAR[many], n - 1)
-    cells = None if n <= EXACT_UP_TO else find_cells(centred, seed, workers)
-    if cells is not None:  # near rows side by side, so that the processor has them at hand
-        centred, start = centred[cells.order], start[cells.order]
     with reporting(progress, "neighbours", "nodes") as report:
-        rows, distances = nearest_rows(centred, k, workers, report, cells)
-    del centred
+        near = partial(nearest_rows, workers=workers) if gpu is None else gpu.nearest_rows
+        rows, distances = near(table, k, report=report, cells=cells)
     links = link_rows(rows, distances, min(_PERPLEXITY[many], (k + 1) / 2), workers)
     del rows, distances
-    if n <= _ONE_THREAD:
-        workers = Workers(1)
+    few = Workers(1) if n <= _ONE_THREAD else workers
+    spread = partial(_spread, workers=few) if gpu is None else gpu.spread
     with reporting(progress, "layout", "rounds") as report:
-        places = _spread(links, np.float32(_START) * start, seed, n_rounds(n), workers, report)
+        places: Table = spread(links, begin, plan_rounds(n, seed, _SLOWER if coarse else 1.0), report=report)
     if cells is not None:
         places[cells.order] = places.copy()
     return places
 
 
-def n_rounds(n: int) -> int:
-    """Return the rounds for n rows: more for few rows, which take seconds, than for many."""
-    return int(np.clip(600 * (50_000 / n) ** 0.46, 150, 600))
+def _begin(groups: Cells, table: Table, start: Table, seed: int, workers: Workers, gpu: Any) -> Table:
+    """Return where rows start: around the place of their group on a map of the groups' means."""
+    n, sizes = len(table), np.diff(groups.starts)
+    means, flat = (cell_means(each[groups.order], groups.starts) for each in (table, start))
+    flat /= flat[:, 0].std() or 1
+    places = _map(means, flat, seed, workers, gpu, False, False)
+    begin = np.random.default_rng(seed).normal(0, _AROUND, (n, 2)).astype(np.float32)
+    begin[groups.order] += np.repeat(places * np.float32(_APART * math.sqrt(n / len(sizes))), sizes, axis=0)
+    return begin
 
 
 def _spread(
-    links: Links, start: NDArray[np.float32], seed: int, rounds: int, workers: Workers, report: Any
+    links: Links, start: NDArray[np.float32], rounds: list[Round], workers: Workers, report: Any
 ) -> NDArray[np.float32]:
     n = len(start)
-    before = np.ascontiguousarray(start, np.float32)
-    after = np.empty_like(before)
+    before, after = start, np.empty_like(start)
     ends = [n * part // workers.n_threads for part in range(workers.n_threads + 1)]
-    rng = np.random.default_rng(seed)
-    for number in range(rounds):
-        done = number / rounds
-        # In units in which a link's full pull moves a row onto the other end.
-        rate = _RATE * (1 - done) * (1 + _LEVEL) / _LEVEL
-        pool = np.ascontiguousarray(before[rng.integers(0, n, _POOL)].T)
-        key = stream_key(np.uint64(seed), _LAYOUT, np.uint64(number))
-        settings = (
-            np.uint64(key),
-            np.float32(_DRAWS),
-            _NOISE,
-            *map(np.float32, (rate, rate * _PUSH, _LEVEL, _LONGEST)),
-        )
-
-        tables = before, pool, after
+    for number, each in enumerate(rounds):
+        tables = before, np.ascontiguousarray(before[each.pool].T), after
+        rates = map(np.float32, (each.rate, each.push, LEVEL, LONGEST))
+        settings = (each.key, np.float32(DRAWS), N_NOISE, *rates)
 
         def move(part: int, tables: Any = tables, settings: Any = settings) -> None:
             move_rows(ends[part], ends[part + 1], *tables, *links, *settings)
 
         workers.each(move)
         before, after = after, before
-        report(number + 1, rounds, math.nan)
+        report(number + 1, len(rounds), math.nan)
     return before

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._checks import available_threads, check_count, check_seed, check_vectors, ids_of
+from kernelne._common.checks import available_threads, check_count, check_seed, check_vectors, ids_of
 from kernelne.embedding.neighbours import nearest
 from kernelne.errors import InputError
 from kernelne.graph import Graph, as_graph
@@ -118,13 +118,14 @@ class Shown:
         random_state: int,
         progress: Progress,
         beside: PathLike | None = None,
+        backend: str = "cpu",
     ) -> Shown:
         """Compute the data from the arguments of `write_explorer`, which are checked first."""
         nodes = Nodes(embedding, graph)
         seed = check_seed(random_state)
         n, dim = nodes.vectors.shape
         if isinstance(layout, str):
-            check_layout(layout)
+            check_layout(layout, backend)
         else:
             given = check_vectors(layout)
             if given.shape != (n, 2):
@@ -148,7 +149,9 @@ class Shown:
             method = chosen_method(n, dim, layout)
             if method in _LAYOUT_NAMES:
                 facts.append(_LAYOUT_NAMES[method])
-            given = kept_layout(nodes.vectors, layout, seed, beside=beside, progress=progress)
+            given = kept_layout(
+                nodes.vectors, layout, seed, beside=beside, backend=backend, progress=progress
+            )
         k = min(n_nearest, n - 1)
         near = nearest_rows(nodes.vectors, k, progress) if k else None
         return cls(title or "Node embedding", facts, nodes.ids, _in_square(given), colourings, near, links)

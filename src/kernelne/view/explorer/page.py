@@ -38,6 +38,7 @@ def write_explorer(
     n_nearest: int | None = None,
     title: str | None = None,
     beside: PathLike | None = None,
+    backend: str = "cpu",
     random_state: int = 0,
     overwrite: bool = False,
     progress: Progress = False,
@@ -58,13 +59,14 @@ def write_explorer(
         the search is exact up to 100,000 nodes and approximate beyond.
     title: title of the page.
     beside: the vectors' file; the layout is kept in a file beside it and read from there the next time.
+    backend: where the layout "map" is computed, "cpu" or "gpu".
     random_state: seed of the layout and of the communities.
     progress: None for a bar if standard error is a terminal, True, False, or a function (done, total, nan).
     """
     check_output(path, overwrite)
     shown = Shown.gather(
         embedding, graph, labels, layout=layout, n_nearest=n_nearest, title=title, random_state=random_state,
-        progress=progress, beside=beside,
+        progress=progress, beside=beside, backend=backend,
     )  # fmt: skip
     write_page(path, shown, overwrite)
 
