@@ -15,10 +15,11 @@ import numpy as np
 from common import load, paper_scores
 from core_quality import SHARES
 from kernelne import Graph, KernelNE, MKernelNE, classify_nodes
+from kernelne.model.mixture import least_sum
 from kernelne.training import schedule
 
 SETTINGS = [(0.1, 0.0), (0.1, 0.5), (0.1, 2.0), (0.02, 1.0), (0.02, 1.5), (0.02, 2.0), (0.02, 4.0)]
-FLOORS = [0.0, schedule.FLOOR / 6, 0.3, 0.5]
+FLOORS = [0.0, least_sum(5), 0.3, 0.5]
 
 
 def against_paper(name: str) -> None:
@@ -69,7 +70,7 @@ def edge_auc(graph: Graph, vectors: Any) -> float:
 def floors() -> None:
     graph = attachment_graph()
     for floor in FLOORS:
-        schedule.FLOOR = floor * 6  # in units of 1/(1 + n_negative)
+        schedule.least_sum = lambda n_negative, floor=floor: floor
         model = MKernelNE.paper(random_state=0).fit(graph)
         norm = np.linalg.norm(model.embedding_, axis=1).mean()
         auc = edge_auc(graph, model.embedding_)
@@ -91,6 +92,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore", UserWarning)
     low_cell()
     floors()
-    schedule.FLOOR = 4 / 3
+    schedule.least_sum = least_sum
     for graph_name in ("cora", "citeseer", "ppi"):
         against_paper(graph_name)

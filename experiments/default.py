@@ -31,7 +31,7 @@ from common import (
     table,
 )
 from kernelne import MKernelNE, classify_nodes
-from kernelne.model.combine_tables import combine
+from kernelne.model.combine_tables import combine_in_frame
 
 FULL: dict[str, Any] = {
     "graphs": ("cora", "citeseer", "ppi", "dblp"),
@@ -97,7 +97,7 @@ def ablate(graph: str, change: str) -> dict[str, Any]:
     chosen = dict(base.chosen_)
     if changes.keys() <= {"vectors", "norm"} and changes.get("vectors") != "concat":
         output = {name: changes.get(name, chosen[name]) for name in ("vectors", "norm")}
-        vectors = combine(base.graph_, base.center_, base.context_, **output)
+        vectors = combine_in_frame(base.graph_, base.center_, base.context_, **output)[0]
     else:  # all else as it was chosen: kernels that are given would bring back the plain defaults
         vectors = MKernelNE(random_state=0, **(chosen | changes)).fit(network).embedding_
     sizes = [s / 100 for s in ABLATED_AT]

@@ -26,7 +26,7 @@ import scipy.sparse
 import torch
 
 from kernelne import DivergenceError, Graph, KernelNE, MKernelNE
-from kernelne.model.combine_tables import combine
+from kernelne.model.combine_tables import combine_in_frame
 from kernelne.model.defaults import settle
 
 SHARES = (1, 5, 10, 50, 90)
@@ -184,7 +184,7 @@ def _start_from(scale: float) -> None:
 def vectors_of(model: Any) -> np.ndarray:
     """Return smoothed vectors, with the default's length for a graph of this size."""
     norm = settle(MKernelNE().get_params(deep=False), model.graph_)["norm"]
-    return combine(model.graph_, model.center_, model.context_, "smooth", norm)
+    return combine_in_frame(model.graph_, model.center_, model.context_, "smooth", norm)[0]
 
 
 def classify(vectors: np.ndarray, labels: np.ndarray, n_splits: int, device: Any) -> dict[str, Any]:
@@ -238,8 +238,8 @@ def ways(model: Any) -> dict[str, Any]:
     settled = settle(MKernelNE().get_params(deep=False), graph)
     nothing = np.zeros_like(center)
     around = {  # the mean of the neighbours' rows
-        "center": combine(graph, center, nothing, "smooth", None) - center,
-        "context": combine(graph, context, nothing, "smooth", None) - context,
+        "center": combine_in_frame(graph, center, nothing, "smooth", None)[0] - center,
+        "context": combine_in_frame(graph, context, nothing, "smooth", None)[0] - context,
     }
     found = {
         "center": center,

@@ -1,6 +1,6 @@
 """Kill commands at random moments, again and again, and check that nothing is lost or damaged.
 
-    python experiments/kills.py [--kills 200] [--minutes 5]
+    python experiments/kills.py [--kills 200] [--minutes 5] [--parts embed,resume,update]
 
 Kills are made in batches, each a line of results/kills.jsonl; what is there is not made again, so that many
 short runs add up to one count. Three commands take turns:
@@ -8,6 +8,10 @@ short runs add up to one count. Three commands take turns:
 embed: writes a new file; it must be absent, or whole with the bits of a run that was never killed.
 resume: `embed --checkpoint`, killed and resumed until it ends, with the same bits.
 update: `update --overwrite`, killed mostly while it writes; the file must be the old or the new one, whole.
+
+A fourth needs an NVIDIA GPU and is run with `--parts gpu`: as resume, on the GPU, where two runs never have
+the same bits; the ten nearest of a node must be those of a run that was never killed as often as those of
+another such run are, but for a twentieth.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ BATCH = 15
 _MODEL = "--seed 3 --deterministic -d 32 --quiet -j 1 --walks-per-node 400 --kernels gaussian:1,gaussian:3"
 EMBED = ["embed", "g.edges", "-o", "out.npz", *_MODEL.split()]
 RESUME = [*EMBED, "--checkpoint", "run", "--checkpoint-every", "0.05s", "--resume"]
+_ON_GPU = "--backend gpu --seed 3 -d 32 --quiet --walks-per-node 30000"
+GPU = ["embed", "g.edges", "-o", "out.npz", *_ON_GPU.split()]
 UPDATE = [
     "update",
     "old.npz",
@@ -109,6 +115,31 @@ def resume(folder: Path, rng: random.Random) -> dict[str, int]:
     return {"kills": kills, "ended": ended}
 
 
+def gpu(folder: Path, rng: random.Random) -> dict[str, int]:
+    """Return the numbers of kills and of runs that ended."""
+    whole(folder, GPU)
+    out, resumed = folder / "out.npz", [*GPU, *RESUME[len(EMBED) :]]
+    expected, longest = vectors(out), 1.2 * whole(folder, [*GPU, "--overwrite"])
+    bound = alike(expected, vectors(out)) - 0.05
+    kills = ended = 0
+    while kills < BATCH:
+        out.unlink(missing_ok=True)
+        while not out.exists():
+            kills += kill(folder, resumed, rng.uniform(longest / 2, longest))
+        assert alike(expected, vectors(out)) > bound
+        ended += 1
+    return {"kills": kills, "ended": ended}
+
+
+def alike(a: Any, b: Any) -> float:
+    """Return the mean share of a node's ten nearest that are the same in both."""
+    near = []
+    for table in (a, b):
+        cosines = (table / np.linalg.norm(table, axis=1, keepdims=True)) @ table.T
+        near.append(np.argsort(-cosines / np.linalg.norm(table, axis=1), axis=1)[:, 1:11])
+    return float((near[0][:, :, None] == near[1][:, None]).any(axis=2).mean())
+
+
 def update(folder: Path, rng: random.Random) -> dict[str, int]:
     """Return the numbers of kills and of files found new."""
     whole(folder, EMBED)
@@ -130,6 +161,7 @@ PARTS: dict[str, Callable[[Path, random.Random], dict[str, int]]] = {
     "embed": embed,
     "resume": resume,
     "update": update,
+    "gpu": gpu,
 }
 
 
@@ -157,13 +189,15 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=200, help="wanted in all")
     parser.add_argument("--minutes", type=float, default=np.inf, help="no batch is begun after them")
+    parser.add_argument("--parts", default="embed,resume,update", help="of these: " + ", ".join(PARTS))
     parser.add_argument("--first", type=int, default=0, help="first batch, for runs beside each other")
     given = parser.parse_args()
     store, began, number = Store(HERE), time.monotonic(), given.first
-    while sum(each["kills"] for each in count(store).values()) < given.kills and not store.failures:
+    parts = given.parts.split(",")
+    while sum(count(store)[part]["kills"] for part in parts) < given.kills and not store.failures:
         if time.monotonic() - began > 60 * given.minutes:
             break
-        part = list(PARTS)[number % len(PARTS)]
+        part = parts[number % len(parts)]
         store.fill("kills", lambda part=part, number=number: batch(part, number), part=part, batch=number)
         number += 1
     for part, sums in count(store).items():

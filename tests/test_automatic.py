@@ -12,7 +12,7 @@ import scipy.sparse
 from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, ParameterError
 from kernelne.estimators import estimator_of
 from kernelne.model import combine_tables as making
-from kernelne.model import defaults
+from kernelne.model import defaults, neighbour_sums
 from kernelne.training.backend import Prepared
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.state import TrainingState
@@ -313,9 +313,10 @@ def wanted(graph, center, context, vectors):
                 mean[node] = np.average(table, axis=0, weights=links[node])
     if vectors == "smooth":
         return total + around[0] + around[1]
-    both = np.column_stack([center + 1.5 * around[1], context + 1.5 * around[0]])
+    both = np.column_stack([center + 5 * around[1], context + 5 * around[0]])
     u, sizes, axes = np.linalg.svd(both, full_matrices=False)
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    sizes = sizes[0] * (sizes / sizes[0]) ** 0.85
     return (u * sizes * signs)[:, : center.shape[1]]
 
 
@@ -355,7 +356,7 @@ def test_the_trained_tables_stay_as_trained(vectors, monkeypatch):
 def test_blocks_change_nothing(graph, rows, monkeypatch):
     tables = np.random.default_rng(2).normal(size=(2, 7, 3)).astype(np.float32)
     whole, joint = (combine(graph, *tables, vectors, 2.0) for vectors in ("smooth", "joint"))
-    monkeypatch.setattr(making, "_BLOCK_NODES", rows)
+    monkeypatch.setattr(neighbour_sums, "BLOCK_NODES", rows)
     np.testing.assert_array_equal(combine(graph, *tables, "smooth", 2.0), whole)
     np.testing.assert_allclose(combine(graph, *tables, "joint", 2.0), joint, atol=1e-5)
 
@@ -389,12 +390,83 @@ def test_joint_keeps_two_roles_apart_and_is_smooth_where_there_is_one(ring):
     def cosines(table):
         return table @ table.T / np.outer(*2 * [np.linalg.norm(table, axis=1)])
 
+    def powered(table):
+        u, sizes, axes = np.linalg.svd(table, full_matrices=False)
+        return u * sizes**0.85 @ axes
+
     near = combine(ring, one, 0 * one, "smooth", None) - one
     alike = combine(ring, one, one, "joint", None)
-    np.testing.assert_allclose(cosines(alike), cosines(one + 1.5 * near), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(cosines(alike), cosines(powered(one + 5 * near)), rtol=1e-4, atol=1e-5)
     opposite = combine(ring, other, -other, "joint", None)
     assert np.linalg.norm(opposite, axis=1).min() > 0
     assert not combine(ring, other, -other, "smooth", None).any()
+
+
+def _components(sizes, seed=0):
+    """Rings of these sizes, apart from each other, the nodes in an order at random."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    edges = [
+        (at + i, at + (i + 1) % size) for at, size in zip(starts, sizes, strict=True) for i in range(size)
+    ]
+    names = np.random.default_rng(seed).permutation(sum(sizes))
+    component = np.empty(sum(sizes), int)
+    component[names] = np.repeat(np.arange(len(sizes)), sizes)
+    sources, targets = names[np.array(edges)].T
+    return Graph.from_edges(sources, targets, nodes=range(sum(sizes))), component
+
+
+@pytest.mark.parametrize("slabs", [1, 3])
+@pytest.mark.parametrize("sizes", [[60, 30, 9, 3, 3, 1], [40, 40, 20], [5] * 20], ids=str)
+def test_components_are_orthogonal_to_what_holds_most_of_the_largest(sizes, slabs):
+    dim = 16
+    graph, component = _components(sizes)
+    # Of low rank, so that there are directions left for the others.
+    rng = np.random.default_rng(1)
+    low = rng.normal(size=(2, graph.n_nodes, 6)) @ rng.normal(size=(6, dim))
+    tables = (low + 0.05 * rng.normal(size=low.shape)).astype(np.float32)
+    made, frame = making.combine_in_frame(graph, *tables, "joint", 2.0, None, slabs)
+    largest = component == component[np.flatnonzero(component == 0)[0]]
+    if sizes[1] == sizes[0]:  # of equal ones, that of the first node
+        largest = component == component[0]
+    inside, outside = made[largest].astype(float), made[~largest].astype(float)
+    _, kept, directions = np.linalg.svd(inside, full_matrices=False)
+    held = min(int(np.searchsorted(np.cumsum(kept**2), 0.98 * (kept**2).sum())) + 1, dim // 2)
+    np.testing.assert_allclose(outside @ directions[:held].T, 0, atol=2e-4)
+    np.testing.assert_allclose(np.linalg.norm(made, axis=1), 2.0, rtol=1e-5)
+    # Some rows are made as all are, and the vectors tell how.
+    assert frame.axes.shape == (2 * dim, 2 * dim)
+    rows = np.array([3, 0, 7])
+    some = making.combine_some(graph, *tables, "joint", frame, rows)
+    np.testing.assert_allclose(some, made[rows], atol=1e-5)
+    np.testing.assert_array_equal(making.made_outside(made, frame.axes), ~largest)
+    # A graph of one component needs no second axes.
+    connected = Graph.from_edges(*np.array([(i, i + 1) for i in range(graph.n_nodes - 1)]).T)
+    assert making.combine_in_frame(connected, *tables, "joint", 2.0)[1].axes.shape == (2 * dim, dim)
+
+
+@pytest.mark.parametrize("slabs", [1, 2])
+def test_the_largest_component_may_lie_between_the_sampled_rows(monkeypatch, slabs):
+    """Every fourth row is sampled, and the largest component holds none of these."""
+    monkeypatch.setattr(making, "_DIRECTIONS_FROM", 16)
+    tables = np.random.default_rng(3).normal(size=(2, 64, 16)).astype(np.float32)
+    graph = Graph.from_edges([1, 5, 9], [5, 9, 13], nodes=range(64))
+    made, frame = making.combine_in_frame(graph, *tables, "joint", 1.0, None, slabs)
+    assert np.isfinite(made).all()
+    inside = np.array([1, 5, 9, 13])
+    others = np.setdiff1d(np.arange(64), inside)
+    assert np.abs(made[others] @ made[inside].T).max() < np.abs(made[inside] @ made[inside].T).max() / 2
+    assert frame.axes.shape == (32, 32)
+
+
+def test_axes_of_older_files_make_all_rows_alike():
+    graph, _ = _components([9, 4])
+    tables = np.random.default_rng(2).normal(size=(2, 13, 16)).astype(np.float32)
+    frame = making.combine_in_frame(graph, *tables, "joint", 1.0)[1]
+    old = frame._replace(axes=frame.axes[:, :16])
+    rows = np.arange(13)
+    made, before = (making.combine_some(graph, *tables, "joint", f, rows) for f in (frame, old))
+    differ = np.abs(made - before).max(axis=1) > 1e-3
+    assert differ.sum() == 4
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-38, 3e38])

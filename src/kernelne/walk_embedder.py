@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelne._checks import available_threads, seed_of
+from kernelne._common.checks import available_threads, seed_of
 from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import warn
 from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated, neighbourhoods
-from kernelne.growth import fold_in, update_embedding
+from kernelne.growth.update import fold_in, update_embedding
 from kernelne.model import combine_tables, defaults
 from kernelne.model.kernels import own_hashes
 from kernelne.progress import reporting
@@ -179,7 +179,9 @@ class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
             # Where the tables did not fit in memory, the vectors may not fit, either.
             mapped = isinstance(self.center_, np.memmap)
             out = room_on_disk(shape, None if folder is None else Path(folder)) if mapped else None
-            made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how, out)
+            # As much memory as four parts, less than training took; in memory, too, for the same bits.
+            slabs = -(-self._trained_with.get("parts", 1) // 4)
+            made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how, out, slabs)
             self._embedding, self._frame = made
         return self._embedding
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from kernelne import Embedding, Graph, recommend_links
-from kernelne._checks import parts
+from kernelne._common.checks import parts
 from kernelne.embedding import checks
 from kernelne.embedding.save_rows import save_rows
 from kernelne.errors import FileFormatError, InputError, ParameterError, UnknownNodeError
 from kernelne.graph.string_ids import StringIds
 from kernelne.io.embeddings import registry
 from kernelne.links import ranking
-from kernelne.model import combine_tables
+from kernelne.model import combine_tables, neighbour_sums
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(60, 8)).astype(np.float32)
@@ -103,7 +103,7 @@ def test_arrays_of_other_numbers_are_read(tmp_path):
 
 
 def test_values_and_ids_of_a_mapped_file_are_checked(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernelne._checks._PART", 64)
+    monkeypatch.setattr("kernelne._common.checks._PART", 64)
     path = tmp_path / "v.safetensors"
     Embedding(VECTORS, IDS["strings"], center=TABLES["center"]).save(path)
     data = path.read_bytes()
@@ -122,7 +122,7 @@ def test_values_and_ids_of_a_mapped_file_are_checked(tmp_path, monkeypatch):
 
 
 def test_arrays_are_looked_at_in_parts(monkeypatch):
-    monkeypatch.setattr("kernelne._checks._PART", 100)
+    monkeypatch.setattr("kernelne._common.checks._PART", 100)
     assert [first for first, _ in parts(VECTORS)] == list(range(0, 60, 3))
     assert np.array_equal(np.concatenate([part for _, part in parts(VECTORS)]), VECTORS)
     changed = VECTORS.copy()
@@ -187,21 +187,26 @@ def test_what_cannot_be_saved_in_blocks_is_refused(tmp_path):
 # What is made of them
 
 
+@pytest.mark.parametrize("slabs", [1, 2, 13])
 @pytest.mark.parametrize("vectors", combine_tables.VECTORS)
 @pytest.mark.parametrize("directed", [False, True])
-def test_vectors_are_made_into_a_mapped_array(tmp_path, monkeypatch, vectors, directed):
-    graph = Graph.from_edges(*RNG.integers(0, 60, (2, 200)), RNG.random(200), np.arange(60), directed)
-    tables = [np.memmap(tmp_path / name, np.float32, "w+", shape=(60, 8)) for name in ("a", "b")]
-    tables[0][:], tables[1][:] = TABLES["center"], TABLES["context"]
+@pytest.mark.parametrize(("dim", "weighted"), [(8, True), (16, False)])
+def test_vectors_are_made_into_a_mapped_array(tmp_path, monkeypatch, slabs, vectors, directed, dim, weighted):
+    weights = RNG.random(200) if weighted else None
+    # Nodes 60 to 69 have no edges.
+    graph = Graph.from_edges(*RNG.integers(0, 60, (2, 200)), weights, np.arange(70), directed)
+    tables = [np.memmap(tmp_path / name, np.float32, "w+", shape=(70, dim)) for name in ("a", "b")]
+    tables[0][:], tables[1][:] = RNG.normal(size=(2, 70, dim))
     for norm in (None, 2.0):
         whole, frame = combine_tables.combine_in_frame(graph, *map(np.array, tables), vectors, norm)
         out = np.memmap(tmp_path / "out", np.float32, "w+", shape=whole.shape)
         with monkeypatch.context() as patch:
-            patch.setattr(combine_tables, "_BLOCK_NODES", 7)
-            made, other = combine_tables.combine_in_frame(graph, *tables, vectors, norm, out)
+            patch.setattr(neighbour_sums, "BLOCK_NODES", 7)
+            made, other = combine_tables.combine_in_frame(graph, *tables, vectors, norm, out, slabs)
             assert made is out
-        np.testing.assert_allclose(made, whole, atol=1e-4 if vectors == "joint" else 1e-7)
+        np.testing.assert_allclose(made, whole, atol=1e-4 if vectors == "joint" else 1e-6)
         assert other.scale == pytest.approx(frame.scale)
+        assert other.weight == frame.weight
 
 
 @pytest.mark.parametrize("modelled", [False, True])

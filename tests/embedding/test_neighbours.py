@@ -335,13 +335,13 @@ def test_exact_search_loads_neither_numba_nor_usearch():
 
 
 def test_an_index_of_someone_else_is_not_loaded(tmp_path, monkeypatch):
-    from kernelne import _folders
+    from kernelne._common import folders
 
     vectors = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     embedding = Embedding(vectors, np.arange(50))
     monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "mine"))
     embedding.save_index(tmp_path / "e.npz")
-    _folders._key.cache_clear()
+    folders._key.cache_clear()
     embedding.load_index(tmp_path / "e.npz")  # the key is kept
     assert (tmp_path / "mine" / "key").stat().st_mode & 0o077 == 0
     monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "theirs"))
@@ -350,7 +350,7 @@ def test_an_index_of_someone_else_is_not_loaded(tmp_path, monkeypatch):
     embedding.load_index(tmp_path / "e.npz", trusted=True)
     monkeypatch.setenv("KERNELNE_CACHE", str(tmp_path / "mine"))
     (tmp_path / "mine" / "key").chmod(0o644)  # others may have read it
-    _folders._key.cache_clear()
+    folders._key.cache_clear()
     with pytest.raises(FileFormatError, match="made by someone else"):
         embedding.load_index(tmp_path / "e.npz")
-    _folders._key.cache_clear()
+    folders._key.cache_clear()

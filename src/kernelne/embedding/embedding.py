@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kernelne._html import html_facts
+from kernelne._common.html import html_facts
 from kernelne.embedding import checks
 from kernelne.embedding.checks import finite_array, kernel_pairs, make_lookup, plain_json, read_only
 from kernelne.embedding.neighbours import NeighbourIndex, Neighbours, check_query, index_path, nearest
@@ -42,7 +42,8 @@ class Embedding:
                   d / 2 columns instead, if the vectors are the two side by side
     kernels       ((name, parameter), ...) or None
     coefficients  (K,) float64 or None: the weight of each kernel
-    axes          (2 d, d) float32 or None: the directions by which vectors="joint" were made of both tables
+    axes          (2 d, d) or (2 d, 2 d) float32 or None: the directions by which vectors="joint" were made
+                  of both tables; the second half is that of nodes outside the largest component
     neighbourhoods  (n,) int64 or None: hashes of each node's neighbours, by which `update_embedding` finds
                   what has changed
 

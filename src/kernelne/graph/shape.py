@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.graph.csr import transpose
 
 _NO_WEIGHTS = np.empty(0, np.float32)
@@ -37,8 +37,21 @@ def sides(graph: Any) -> NDArray[np.int8] | None:
 
 def component_sizes(graph: Any) -> NDArray[np.int64]:
     """Return the number of nodes of each component, directions ignored."""
-    sizes: NDArray[np.int64] = np.bincount(_roots(graph.offsets, graph.neighbours))
+    sizes = np.bincount(components(graph))
     return sizes[sizes > 0]
+
+
+def components(graph: Any) -> NDArray[np.int64]:
+    """int64 (n,), the number of a node of each node's component, directions ignored."""
+    found: NDArray[np.int64] = _roots(graph.offsets, graph.neighbours)
+    return found
+
+
+def outside_largest(graph: Any) -> NDArray[np.bool_]:
+    """Return which nodes are not in the largest component (of equal ones, the first), directions ignored."""
+    roots = components(graph)
+    outside: NDArray[np.bool_] = roots != (np.bincount(roots).argmax() if len(roots) else 0)
+    return outside
 
 
 @cached()

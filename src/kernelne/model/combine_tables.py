@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from kernelne._checks import available_threads
-from kernelne._jit import cached
+from kernelne._common.checks import available_threads
+from kernelne._common.jit import cached
 from kernelne.errors import ParameterError
+from kernelne.graph.shape import outside_largest
+from kernelne.model.neighbour_sums import blocks, sum_in_slabs
 
 #: Ways to make the embedding from the two tables.
 VECTORS = ("center", "sum", "concat", "smooth", "joint")
@@ -24,15 +26,21 @@ VECTORS = ("center", "sum", "concat", "smooth", "joint")
 #: The value of `norm` that leaves the rows as trained.
 AS_TRAINED = "trained"
 
-#: Number of nodes whose rows are computed at a time, and from which the directions of joint rows are found.
-_BLOCK_NODES, _DIRECTIONS_FROM = 2**13, 2**17
+#: Number of nodes from which the directions of joint rows are found.
+_DIRECTIONS_FROM = 2**17
 
 #: Number of columns from which on joint rows have one length: in the plane they would lie on a circle.
 _EQUAL_FROM = 16
 
-#: Weight of the neighbours' mean in joint rows: the mean degree over 20, clipped to this range. The mean has
-#: less noise than a row itself, the less the more neighbours there are.
-_NEAR = 1.5, 3.0
+#: Weight of the neighbours' mean in joint rows: the mean has less noise than a row itself.
+_NEAR = 5.0
+
+#: Power of the singular values of joint rows: below 1, so that groups in few directions count for more.
+_POWER = 0.85
+
+#: Directions of the largest component that the rows of the others are kept out of: as many as hold this share
+#: of its squares, at most this share of the columns.
+_HELD, _MOST_HELD = 0.98, 0.5
 
 
 def check_options(vectors: Any, norm: Any, dim: Any) -> None:
@@ -57,8 +65,9 @@ def n_tables(vectors: str, norm: float | str | None) -> float:
 class Frame(NamedTuple):
     """How vectors are made of both tables, so that those of other nodes can be made in the same space.
 
-    axes: (2·dim, dim) float32, the directions of joint rows, else None. weight: of the neighbours in them.
-    scale: factor of all rows.
+    axes: (2·dim, dim) float32, the directions of joint rows, else None; or (2·dim, 2·dim), and the second
+    half is that of nodes outside the largest component. weight: of the neighbours in them. scale: factor of
+    all rows.
     """
 
     axes: NDArray[np.float32] | None = None
@@ -73,45 +82,55 @@ def combine_in_frame(
     vectors: str,
     norm: float | str | None,
     out: NDArray[np.float32] | None = None,
+    slabs: int = 1,
 ) -> tuple[NDArray[np.float32], Frame]:
     """Return the embedding (n, dim) made from both tables, and how it was made.
 
     "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
     has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
-    a center towards the contexts of its neighbours, so one half is center plus 1.5 times the mean of these
-    (more where there are many neighbours), the other context plus as much of the neighbours' centers. Both
-    side by side are projected onto the `dim` directions in which they are largest, and with 16 columns or
+    a center towards the contexts of its neighbours, so one half is center plus 5 times the mean of these, the
+    other context plus as much of the neighbours' centers. Both side by side are projected onto the `dim`
+    directions in which they are largest, of which the largest are shortened a little, and with 16 columns or
     more every row is scaled to the same length. Where linked nodes are alike, the halves are nearly equal,
     and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both
-    up. In the end, rows are scaled to mean length `norm`.
+    up. Nothing links the components of a graph, but training leaves them in directions at random, so that
+    some look alike: with 16 columns or more, the rows outside the largest component are made orthogonal to
+    the directions that hold most of its rows. In the end, rows are scaled to mean length `norm`.
 
     out: the array to fill, (n, dim). As the tables, it may be mapped to a file: rows are made in blocks, so
     that beside these arrays only a block and a few numbers per node are in memory (for "joint" rows of a
     directed graph also the graph with its arcs in both directions).
+    slabs: 1, or for tables that do not fit in memory into how many ranges their rows are divided; rows of
+    neighbours are then read from one range at a time, which is in memory. The vectors
+    are the same up to rounding.
     """
     frame = Frame()
     width = center.shape[1] * (1 + (vectors == "concat"))
     if vectors == "center" and norm in (None, AS_TRAINED) and out is None:
         return center, frame
     made = np.empty((len(center), width), np.float32) if out is None else out
-    if vectors == "joint":
+    if vectors == "joint" and slabs > 1:
+        frame = _joint_in_slabs(graph, center, context, slabs, made)
+    elif vectors == "joint":
         frame = _joint(graph, center, context, np.arange(graph.n_nodes), frame, made)
+    elif vectors == "smooth" and slabs > 1:
+
+        def total(rows: slice) -> NDArray[np.float32]:
+            return center[rows] + context[rows]
+
+        sum_in_slabs(graph, None, total, slabs, 1.0, made, total)
     else:
-        for rows in _blocks(len(center)):
+        for rows in blocks(0, len(center)):
             made[rows] = _simple(graph, center, context, vectors, np.arange(rows.start, rows.stop))
     if norm is None or isinstance(norm, str):
         return made, frame
-    lengths = np.concatenate([np.sqrt(np.einsum("ij,ij->i", made[r], made[r])) for r in _blocks(len(made))])
+    lengths = np.concatenate([np.sqrt(np.einsum("ij,ij->i", made[r], made[r])) for r in blocks(0, len(made))])
     mean = float(lengths.mean())
     if mean > 0:
         frame = frame._replace(scale=norm / mean)
-        for rows in _blocks(len(made)):
+        for rows in blocks(0, len(made)):
             made[rows] *= np.float32(frame.scale)
     return made, frame
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(at, min(at + _BLOCK_NODES, n_rows)) for at in range(0, n_rows, _BLOCK_NODES))
 
 
 def combine_some(
@@ -121,11 +140,15 @@ def combine_some(
     vectors: str,
     frame: Frame,
     rows: NDArray[np.int64],
+    outside: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float32]:
-    """Return the vectors of some rows, made as those of another graph were."""
+    """Return the vectors of some rows, made as those of another graph were.
+
+    outside: (n,) which nodes are made as those outside the largest component; None: those that are.
+    """
     if vectors == "joint":
         made = np.empty((len(rows), center.shape[1]), np.float32)
-        _joint(graph, center, context, rows, frame, made)
+        _joint(graph, center, context, rows, frame, made, outside)
     else:
         made = _simple(graph, center, context, vectors, rows)
     return np.asarray(made * np.float32(frame.scale), np.float32)
@@ -158,6 +181,7 @@ def _joint(
     wanted: NDArray[np.int64],
     frame: Frame,
     made: NDArray[np.float32],
+    outside: NDArray[np.bool_] | None = None,
 ) -> Frame:
     """Fill `made` with both smoothed tables side by side, projected onto their `dim` largest directions.
 
@@ -169,7 +193,9 @@ def _joint(
     n, dim = center.shape
     linked = _both_ways(graph) if graph.directed else graph
     if frame.axes is None:
-        frame = frame._replace(weight=float(np.clip(len(linked.neighbours) / max(n, 1) / 20, *_NEAR)))
+        frame = frame._replace(weight=_NEAR)
+    if outside is None or frame.axes is None or frame.axes.shape[1] == dim:
+        outside = _outside(linked, frame.axes, dim)
 
     def halves(rows: Any) -> NDArray[np.float32]:
         made = np.empty((len(rows), 2 * dim), np.float32)
@@ -178,33 +204,143 @@ def _joint(
         _fill_halves(rows, starts, shares, linked.neighbours, linked.offsets, center, context, made)
         return made
 
-    def blocks(rows: Any) -> Iterator[Any]:
-        return (rows[first : first + _BLOCK_NODES] for first in range(0, len(rows), _BLOCK_NODES))
+    def parts(rows: Any) -> Iterator[Any]:
+        return (rows[part] for part in blocks(0, len(rows)))
 
     with ThreadPoolExecutor(available_threads()) as threads, threadpool_limits(1, "blas"):
-
-        def squares(rows: Any) -> NDArray[np.float32]:
-            part = halves(rows)
-            return part.T @ part
-
         if frame.axes is None:
-            some = np.arange(n)[:: -(-n // _DIRECTIONS_FROM)]
-            moments = sum(threads.map(squares, blocks(some)), np.zeros((2 * dim, 2 * dim)))
-            axes = np.linalg.eigh(moments)[1][:, : dim - 1 : -1]
-            # A direction has no sign of its own: the same one every time.
-            axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
-            frame = frame._replace(axes=np.ascontiguousarray(axes, np.float32))
+            moments = sum(threads.map(lambda rows: _squares(halves(rows)), parts(_some_nodes(n))))
+            axes: Any = _largest_directions(moments)
+            if outside is not None:
+
+                def inside(rows: Any) -> NDArray[np.float64]:
+                    return _squares(_equal_lengths(halves(rows) @ axes))
+
+                axes = _apart(axes, sum(threads.map(inside, parts(_some_inside(outside)))))
+            frame = frame._replace(axes=axes)
         turned: Any = frame.axes
 
         def turn(places: Any) -> None:
-            part = halves(wanted[places]) @ turned
-            if dim >= _EQUAL_FROM:
-                lengths = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None]
-                np.divide(part, lengths, out=part, where=lengths > 0)
-            made[places] = part
+            rows = wanted[places]
+            made[places] = _equal_lengths(_turn(halves(rows), turned, outside, rows))
 
-        list(threads.map(turn, blocks(np.arange(len(wanted)))))  # raises what a thread has raised
+        list(threads.map(turn, parts(np.arange(len(wanted)))))  # raises what a thread has raised
     return frame
+
+
+def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDArray[np.float32]) -> Frame:
+    """Do the same as `_joint` for all nodes; the neighbours' rows are read from one slab at a time.
+
+    Since the projection is linear, the rows of neighbours are projected before they are added.
+    """
+    n, dim = center.shape
+    linked = _both_ways(graph) if graph.directed else graph
+    frame, some = Frame(weight=_NEAR), _some_nodes(n)
+    outside = _outside(linked, None, dim)
+
+    def moments(nodes: Any, turned: Any) -> Any:
+        halves = [np.array(table[nodes]) for table in (center, context)]
+        for half, other in zip(halves, (context, center), strict=True):
+            sum_in_slabs(linked, nodes, other.__getitem__, slabs, frame.weight, half)
+        both = (np.hstack([half[rows] for half in halves]) for rows in blocks(0, len(nodes)))
+        return sum(_squares(turned(rows)) for rows in both)
+
+    axes: Any = _largest_directions(moments(some, lambda rows: rows))
+    if outside is not None:
+        axes = _apart(axes, moments(_some_inside(outside), lambda rows: _equal_lengths(rows @ axes)))
+    sum_in_slabs(
+        linked,
+        None,
+        lambda rows: _turn(np.hstack([context[rows], center[rows]]), axes, outside, rows),
+        slabs,
+        frame.weight,
+        made,
+        lambda rows: _turn(np.hstack([center[rows], context[rows]]), axes, outside, rows),
+        _equal_lengths,
+    )
+    return frame._replace(axes=axes)
+
+
+def _some_nodes(n_nodes: int) -> NDArray[np.int64]:
+    return np.arange(n_nodes)[:: -(-n_nodes // _DIRECTIONS_FROM)]
+
+
+def _some_inside(outside: NDArray[np.bool_]) -> NDArray[np.int64]:
+    inside = np.flatnonzero(~outside)
+    return inside[_some_nodes(len(inside))]
+
+
+def _outside(linked: Any, axes: Any, dim: int) -> NDArray[np.bool_] | None:
+    """Return which nodes are outside the largest component, or None if their rows are made like all others.
+
+    axes: those of the frame; None: of a new one.
+    """
+    if dim < _EQUAL_FROM or (axes is not None and axes.shape[1] == dim):
+        return None
+    outside = outside_largest(linked)
+    return outside if outside.any() or axes is not None else None
+
+
+def made_outside(vectors: NDArray[np.float32], axes: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Return which joint rows were made as those of nodes outside the largest component."""
+    dim = axes.shape[0] // 2
+    if axes.shape[1] == dim:
+        return np.zeros(len(vectors), bool)
+    held, *_ = np.linalg.lstsq(axes[:, :dim], axes[:, :dim] - axes[:, dim:], rcond=None)
+    values, directions = np.linalg.eigh((held + held.T) / 2)
+    kept = directions[:, values > 0.5].astype(np.float32)
+    found = [
+        np.linalg.norm(part @ kept, axis=1) < 0.01 * np.linalg.norm(part, axis=1)
+        for part in (vectors[rows] for rows in blocks(0, len(vectors)))
+    ]
+    return np.concatenate(found) if found else np.zeros(0, bool)
+
+
+def _turn(halves: Any, axes: Any, outside: Any, rows: Any) -> NDArray[np.float32]:
+    """Return both halves of some rows, projected; outside: which of all rows have axes of their own."""
+    dim = halves.shape[1] // 2
+    turned: NDArray[np.float32] = halves @ axes[:, :dim]
+    if outside is not None:
+        apart = outside[rows]
+        turned[apart] = halves[apart] @ axes[:, dim:]
+    return turned
+
+
+def _squares(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    return np.asarray(rows.T @ rows, np.float64)
+
+
+def _largest_directions(moments: Any) -> NDArray[np.float32]:
+    """Return the half of the directions in which rows are largest, from the sum of their outer products.
+
+    The directions are scaled so that singular values are raised to _POWER.
+    """
+    dim = len(moments) // 2
+    values, axes = (each[..., : dim - 1 : -1] for each in np.linalg.eigh(moments))
+    # A direction has no sign of its own: the same one every time.
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
+    if values[0] > 0:
+        axes *= np.maximum(values / values[0], 1e-12) ** ((_POWER - 1) / 2)
+    return np.ascontiguousarray(axes, np.float32)
+
+
+def _apart(axes: NDArray[np.float32], moments: Any) -> NDArray[np.float32]:
+    """Return the axes, and beside them those of rows outside the largest component.
+
+    moments: the sum of the outer products of the rows inside it.
+    """
+    values, directions = (each[..., ::-1] for each in np.linalg.eigh(moments))
+    held = np.searchsorted(np.cumsum(values), _HELD * values.sum()) + 1
+    kept = directions[:, : min(int(held), int(_MOST_HELD * len(moments)))]
+    return np.hstack([axes, axes - (axes @ kept) @ kept.T]).astype(np.float32)
+
+
+def _equal_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale rows to length 1, in place, if they have enough columns; returns them."""
+    if rows.shape[1] >= _EQUAL_FROM:
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+        np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows
 
 
 @cached(fastmath=True)
@@ -244,7 +380,9 @@ def _both_ways(graph: Any) -> Any:
     """Return offsets, neighbours and weights of the graph with all arcs in both directions."""
     arcs = graph.to_scipy()
     rows = csr_array(arcs + arcs.T)
-    return SimpleNamespace(offsets=rows.indptr, neighbours=rows.indices, weights=rows.data)
+    return SimpleNamespace(
+        n_nodes=graph.n_nodes, offsets=rows.indptr, neighbours=rows.indices, weights=rows.data
+    )
 
 
 def _shares_of(graph: Any, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
