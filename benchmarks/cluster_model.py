@@ -1,9 +1,9 @@
 """A model of the time of training in parts, from measured rates; it predicts runs that fit on this machine, which are
 then made, and graphs that do not.
 
-python benchmarks/cluster_model.py [--nodes 100000] [--walks 10] [--gigabits 10] [--cores 16]
+python benchmarks/cluster_model.py [--nodes 400000] [--walks 10] [--gigabits 10] [--cores 16]
 
-    pairs    = nodes · walks per node · 90
+    pairs    = nodes · walks per node · pairs kept of a walk
     work     = pairs · (train + find) / workers                every worker trains and finds its share
     moved    = disk: rounds · both tables, read and written; network: episodes · context table, as each machine
                keeps its center parts and all context parts go round the machines
@@ -30,7 +30,7 @@ from common import parser, save, spread, table
 from generate import power_law
 from kernelne.training.parts.schedule import TOGETHER
 
-DIM, PAIRS, EPISODES = 128, 90, 10
+DIM, EPISODES = 128, 10
 
 
 def rates(graph: Any, config: Any) -> dict[str, float]:
@@ -38,7 +38,7 @@ def rates(graph: Any, config: Any) -> dict[str, float]:
     from kernelne.training.parts.backend import PartsBackend
     from kernelne.training.parts.block import train_block
     from kernelne.training.parts.memory import InMemory
-    from kernelne.training.parts.pairs import Pairs, find_all
+    from kernelne.training.parts.pairs import Pairs, find_all, pairs_per_walk
 
     backend = PartsBackend(InMemory())
     start = time.perf_counter()
@@ -58,11 +58,12 @@ def rates(graph: Any, config: Any) -> dict[str, float]:
         train_block(block, config, state.coefficients, mine, task.noise[block.context], *parts)
         trained += len(mine.centers)
     return {
+        "pairs": pairs_per_walk(config),
         "prepare": prepare,
         "find": find,
         "train": (time.perf_counter() - start) / trained,
         "copy": _copy_rate(),
-        "disk": _disk_rate(),
+        "disk": _disk_rate(graph.n_nodes // config.parts),
     }
 
 
@@ -74,14 +75,21 @@ def _copy_rate() -> float:
     return 3 * table.nbytes / (time.perf_counter() - start)
 
 
-def _disk_rate() -> float:
-    """Bytes a second of writing and of reading a file, as training does, with the system's cache."""
-    table = np.ones(2**25, np.float32)
+def _disk_rate(rows: int) -> float:
+    """Bytes a second of reading and writing parts of so many rows as training does, by the system's cache."""
+    from kernelne.training.part_files import PartFiles
+
+    part, count, times = np.ones((rows, DIM), np.float32), 8, 8
     with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, str(i)) for i in range(count * (times + 1))]
+        for path in paths[:count]:
+            part.tofile(path)
+        files = PartFiles(paths[:count], DIM)
         start = time.perf_counter()
-        table.tofile(Path(folder, "part"))
-        np.fromfile(Path(folder, "part"), np.float32)
-        return 2 * table.nbytes / (time.perf_counter() - start)
+        for i, path in enumerate(paths[count:]):
+            files.read(i % count, part.reshape(-1))
+            files.put(i % count, part, path)
+        return 2 * count * times * part.nbytes / (time.perf_counter() - start)
 
 
 def predict(
@@ -89,7 +97,7 @@ def predict(
     machines: int = 1, gigabits: float = 10.0, task: float = 1e-3,
 ) -> float:  # fmt: skip
     """Seconds of a run. `n` scales the seconds to prepare, which were measured for `found["nodes"]`."""
-    pairs, tables = n * walks * PAIRS, 2 * n * DIM * 4
+    pairs, tables = n * walks * found["pairs"], 2 * n * DIM * 4
     idle = -(-parts // workers) * workers / parts
     work = pairs * (found["train"] + found["find"]) / workers * idle
     moved = 0.0
@@ -130,7 +138,7 @@ def _run(graph: Any, config: Any, engine: str) -> float:
 
 def main() -> None:
     made = parser(__doc__, "cluster_model")
-    made.add_argument("--nodes", type=int, default=100_000)
+    made.add_argument("--nodes", type=int, default=400_000)
     made.add_argument("--degree", type=float, default=20.0)
     made.add_argument("--walks", type=int, default=10)
     made.add_argument("--parts", type=int, default=8)

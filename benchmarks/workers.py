@@ -90,14 +90,14 @@ def report(runs: list[dict[str, Any]], n_edges: int, args: Any) -> str:
     for run in runs:
         if "seconds" in run:
             key = run["engine"], run["workers"]
-            speeds.setdefault(key, []).append(run["walks"] * 90 / run["seconds"] / 1e6)
+            speeds.setdefault(key, []).append(run["walks"] / run["seconds"] / 1e3)
     plain = float(np.median(speeds.get(("plain", 1), [np.nan])))
     rows = []
     for (engine, workers), found in speeds.items():
         one = float(np.median(speeds.get((engine, 1), [np.nan])))
         speed = float(np.median(found))
         rows.append([engine, str(workers), spread(found), f"{speed / one:.2f}", f"{speed / plain:.2f}"])
-    head = ["engine", "workers", "million pairs a second", "of one worker", "of one thread without parts"]
+    head = ["engine", "workers", "thousand walks a second", "of one worker", "of one thread without parts"]
     told = f"{args.nodes:,} nodes, {n_edges:,} edges, {args.walks} walks per node, {args.parts} parts.\n\n"
     return told + table(head, rows)
 

@@ -534,8 +534,9 @@ def test_the_gpu_needs_no_other_backends_packages():
     assert not loaded & {"numba", "pyarrow", "sklearn", "safetensors", "typer", "rich"}
     parts = {
         "errors",
-        "_checks",
-        "_variants",
+        "_common",
+        "_common.checks",
+        "_common.variants",
         "_version",
         "model",
         "model.kernels",

@@ -145,8 +145,8 @@ def test_deferred_steps_are_all_taken_from_the_starting_tables(random_graph, dat
         exact[1] -= problem.rate(walk) * gradients.context
         _assert_sums(sums[at], moments, len(problem.kernels))
     for part in range(3):
-        apply_steps(tables.center, tables.center_steps, tables.center_rows, part, 3)
-        apply_steps(tables.context, tables.context_steps, tables.context_rows, part, 3)
+        apply_steps(tables.center, tables.center_steps, tables.center_rows, part, 3, np.empty(3, np.int64))
+        apply_steps(tables.context, tables.context_steps, tables.context_rows, part, 3, np.empty(3, np.int64))
     n_additions = count * (problem.length + problem.n_shared)
     _assert_step(tables.center, starts[0], exact[0], n_additions)
     _assert_step(tables.context, starts[1], exact[1], n_additions)

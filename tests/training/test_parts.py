@@ -20,9 +20,9 @@ from kernelne.training.cpu import backend as cpu
 from kernelne.training.parts import memory, sweeps
 from kernelne.training.parts.backend import PartsBackend
 from kernelne.training.parts.block import shared_negatives, train_block
-from kernelne.training.parts.disk import OnDisk, pairs_per_walk
+from kernelne.training.parts.disk import OnDisk
 from kernelne.training.parts.memory import InMemory
-from kernelne.training.parts.pairs import Pairs, find_all
+from kernelne.training.parts.pairs import Pairs, find_all, kept_weights, pairs_per_walk
 from kernelne.training.parts.plan import Engine, disk_bytes, make_plan
 from kernelne.training.parts.schedule import Block, make_schedule, nodes_of_part
 from kernelne.walks.negatives import alias_table, draw_alias
@@ -122,7 +122,27 @@ def test_pairs_are_those_of_the_walks(random_graph, window, forward):
         steps = (contexts >> 26) + 1
         found = list(zip(pairs.centers[here], contexts & (2**26 - 1), steps, strict=True))
         assert [tuple(map(int, pair)) for pair in found] == [tuple(map(int, p)) for p in expected[block]]
-    assert pairs_per_walk(6, window) == sum(0 < abs(a - b) <= window for a, b in product(range(6), repeat=2))
+    expected = sum(0 < abs(a - b) <= window for a, b in product(range(6), repeat=2))
+    assert pairs_per_walk(ready.config) == expected
+
+
+@pytest.mark.parametrize("decay", [0.22, 0.6])
+def test_of_light_pairs_some_are_kept_and_weigh_more(decay):
+    """Whatever is drawn, the weight of the pairs at each number of steps is that of all, but for chance."""
+    _, ready = prepared(parts=3, window_decay=decay)
+    length, n_walks = ready.config.walk_length, 3000
+    pairs, _ = find_all(ready.graph.find, 0, n_walks)
+    found = np.bincount(pairs.contexts >> 26, minlength=length - 1)
+    assert abs(found.sum() / (n_walks * pairs_per_walk(ready.config)) - 1) < 0.02
+    steps = np.arange(length - 1)
+    all_pairs = 2 * (length - 1 - steps) * n_walks
+    weights = kept_weights(ready.config)
+    assert weights.min() == 0.25
+    heavy = decay**steps >= 0.25
+    np.testing.assert_array_equal(found[heavy], all_pairs[heavy])
+    wanted = all_pairs * decay**steps
+    spread = np.sqrt(wanted * weights)  # of a number of independent events, each of this weight
+    assert (np.abs(found * weights - wanted) <= 5 * spread + 1).all()
 
 
 def test_negatives_are_drawn_from_the_part_by_visits():
@@ -192,7 +212,7 @@ def test_a_block_takes_the_steps_of_the_oracle(seed):
         rate = 0.002 - 0.001 * start / n_pairs
         c = pairs.centers[start:end].astype(np.int64)
         u = (pairs.contexts[start:end] & (2**26 - 1)).astype(np.int64)
-        w = settings.window_decay ** (steps[start:end] - 1.0)
+        w = np.maximum(settings.window_decay ** (steps[start:end] - 1.0), 0.25)
         each = WalkPairs(
             centers=np.concatenate([c, np.repeat(c, m)]),
             contexts=np.concatenate([u, np.tile(negatives, end - start)]),

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 from kernelne.baselines._clusters import Clusters, gather
 from kernelne.model import kernels
 from kernelne.model.mixture import n_sums
@@ -161,7 +161,7 @@ def train_inner_products(
                 sample_batch(start, size, walking.graph, walking.plan, walking.noise, s)
                 for b in range(size):
                     if b + 1 < size:
-                        prefetch_walk(b + 1, tables, s)
+                        prefetch_walk(b + 1, 0, tables, s)
                     if s.lengths[b] < 2:
                         continue
                     if s.lengths[b] != s.known[0]:

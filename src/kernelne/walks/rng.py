@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -28,8 +28,8 @@ UNIT = 2.0**-32
 
 # Kinds of streams; streams of the same seed are independent.
 START, STEP, NOISE, INITIAL = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-#: Negatives of blocks, in training in parts.
-PARTS = np.uint64(5)
+#: Negatives of blocks, and which light pairs of a walk are kept, in training in parts.
+PARTS, KEPT = np.uint64(5), np.uint64(6)
 
 
 @cached()

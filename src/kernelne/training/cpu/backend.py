@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._variants import variant
+from kernelne._common.variants import variant
 from kernelne.errors import ParameterError
 from kernelne.model.kernels import kinds_of, own_key
 from kernelne.model.mixture import n_sums
@@ -22,7 +22,7 @@ from kernelne.training.backend import OnBlock, Prepared, go_on
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.loop import Mixture, Step, Tables
 from kernelne.training.cpu.memory import check, chunk_size, run_bytes
-from kernelne.training.cpu.scratch import Scratch, make_scratch
+from kernelne.training.cpu.scratch import Scratch, aligned, make_scratch
 from kernelne.training.cpu.threads import Workers
 from kernelne.training.schedule import NOISE_POWER, Recorder, blocks, norm_limit
 from kernelne.training.state import TrainingState
@@ -72,9 +72,9 @@ def walk_plan(config: TrainingConfig) -> WalkPlan:
 def start(prepared: Prepared) -> TrainingState:
     """Return center uniform in ±0.5/dim, context zero, coefficients 1, or uniform as well if learned."""
     config = prepared.config
-    center = np.empty((prepared.n_nodes, config.dim), np.float32)
+    center, context = (aligned(prepared.n_nodes, config.dim) for _ in range(2))
     fill_uniform(center, np.uint64(config.seed), 0.5 / config.dim)
-    return TrainingState(center, np.zeros_like(center), start_coefficients(config))
+    return TrainingState(center, context, start_coefficients(config))
 
 
 def start_coefficients(config: TrainingConfig) -> NDArray[np.float64]:
@@ -139,9 +139,9 @@ class WalkRun:
             center=state.center,
             context=state.context,
             deferred=config.deterministic,
-            center_steps=np.empty((rows, config.dim), np.float32),
+            center_steps=aligned(rows, config.dim),
             center_rows=np.empty(rows, np.int64),
-            context_steps=np.empty((columns, config.dim), np.float32),
+            context_steps=aligned(columns, config.dim),
             context_rows=np.empty(columns, np.int64),
         )
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached, uncached
+from kernelne._common.jit import cached, uncached
 from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.evaluate import FAST, compiled, evaluator
 from kernelne.training.cpu.scratch import BATCH, Floats
@@ -23,6 +23,7 @@ from kernelne.training.cpu.simd import (
     distances,
     gather_row,
     prefetch_row,
+    prefetch_row_to_read,
 )
 from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import LOW, NOISE, draw, stream_key
@@ -196,11 +197,20 @@ _add_products = compiled(add_products)
 
 @compiled
 def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
-    """Record the rows of the steps, and redirect the steps to positions base, base + 1, … of `steps`."""
+    """Record the rows of the steps, and redirect the steps to positions base, base + 1, … of `steps`.
+
+    Steps of the same row go to the position of the first of them: other cores read fewer.
+    """
     for i in range(count):
-        steps_rows[base + i] = rows[i]
-        rows[i] = base + i
-        steps[base + i] = 0.0
+        row, at = rows[i], i
+        for k in range(i):
+            if steps_rows[base + k] == row:
+                at = k
+                break
+        if at == i:
+            steps_rows[base + i] = row
+            steps[base + i] = 0.0
+        rows[i] = base + at
 
 
 @compiled
@@ -239,7 +249,20 @@ def sample_batch(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: An
 
 
 @compiled
-def prefetch_walk(b: Any, tables: Any, s: Any) -> None:
+def prefetch_walk(b: Any, slot: Any, tables: Any, s: Any) -> None:
+    """Prefetch what walk b of the batch reads and writes; `slot`: where its steps go if they are deferred."""
+    if tables.deferred:
+        for i in range(s.lengths[b]):
+            prefetch_row_to_read(tables.center, s.walks[b, i])
+            prefetch_row_to_read(tables.context, s.walks[b, i])
+        for r in range(s.noise.shape[1]):
+            prefetch_row_to_read(tables.context, s.noise[b, r])
+        rows, columns = s.center_rows.size, s.context_rows.size
+        for i in range(rows):
+            prefetch_row(tables.center_steps, slot * rows + i)
+        for i in range(columns):
+            prefetch_row(tables.context_steps, slot * columns + i)
+        return
     for i in range(s.lengths[b]):
         prefetch_row(tables.center, s.walks[b, i])
         prefetch_row(tables.context, s.walks[b, i])
@@ -262,9 +285,11 @@ def train_walks(
     for start in range(first, last, BATCH):
         size = min(BATCH, last - start)
         sample_batch(start, size, graph, plan, noise, s)
+        place = slot + start - first
+        prefetch_walk(0, place, tables, s)
         for b in range(size):
             if b + 1 < size:
-                prefetch_walk(b + 1, tables, s)
+                prefetch_walk(b + 1, place + b + 1, tables, s)
             length = s.lengths[b]
             if length < 2:
                 continue
@@ -275,21 +300,34 @@ def train_walks(
             n_contexts = length + step.n_shared
             n_bad += read_rows(b, rate, n_pairs, step, tables, s)
             measure(length, n_contexts, step.window, s)
-            here = sums[slot + walk - first if tables.deferred else 0]
+            here = sums[place + b if tables.deferred else 0]
             here[0] += n_pairs
             here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
-            write_rows(length, n_contexts, step.window, slot + walk - first, tables, s)
+            write_rows(length, n_contexts, step.window, place + b, tables, s)
     return n_bad
 
 
 @compiled
-def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any) -> None:
-    """Add the steps whose row belongs to this part, in the order of the walks."""
-    for e in range(rows.size):
-        row = rows[e]
-        if row >= 0 and _part_of(row, n_parts) == part:
-            for k in range(table.shape[1]):
-                table[row, k] += steps[e, k]
+def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any, found: Any) -> None:
+    """Add the steps whose row belongs to this part, in the order of the walks.
+
+    found: room for the places of some steps. As many are prefetched at the same time, since other cores have
+    written them.
+    """
+    n_found = 0
+    for e in range(rows.size + 1):
+        if n_found == found.size or e == rows.size:
+            for f in range(n_found):
+                place = found[f]
+                row = rows[place]
+                for k in range(table.shape[1]):
+                    table[row, k] += steps[place, k]
+            n_found = 0
+        if e < rows.size and rows[e] >= 0 and _part_of(rows[e], n_parts) == part:
+            prefetch_row(table, rows[e])
+            prefetch_row_to_read(steps, e)
+            found[n_found] = e
+            n_found += 1
 
 
 @compiled
@@ -346,9 +384,9 @@ def train_part(
                 if not wait_for_all(barrier, n_parts):
                     return
                 seen = tables.center_rows[: size * rows]
-                apply_steps(tables.center, tables.center_steps, seen, part, n_parts)
+                apply_steps(tables.center, tables.center_steps, seen, part, n_parts, s.found)
                 seen = tables.context_rows[: size * columns]
-                apply_steps(tables.context, tables.context_steps, seen, part, n_parts)
+                apply_steps(tables.context, tables.context_steps, seen, part, n_parts, s.found)
                 if part == 0:
                     for w in range(size):
                         for x in range(sums.size):

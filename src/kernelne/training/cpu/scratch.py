@@ -8,14 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne.training.cpu.simd import TILE_ROWS, WIDTH
+from kernelne.training.cpu.simd import TILE_COLUMNS, TILE_ROWS, WIDTH
 
 #: Number of unused float32 values on both sides of a scratch array.
 _APART = 1024
+#: Number of float32 values in a cache line.
+_LINE = 16
 
 
 #: Walks sampled together, so that their random memory accesses overlap.
 BATCH = 16
+
+#: Deferred steps that are prefetched together.
+FOUND = 16
 
 
 Floats = NDArray[np.float32]
@@ -27,6 +32,7 @@ class Scratch(NamedTuple):
     Both are padded to whole tiles, `dim` to whole registers; the padding has weight zero.
     """
 
+    found: NDArray[np.int64]  # FOUND: places of deferred steps that are added next
     known: NDArray[np.int64]  # 1: the length of walks for which weights and targets are filled in
     walks: NDArray[np.int64]  # BATCH × length
     lengths: NDArray[np.int64]  # BATCH
@@ -59,16 +65,25 @@ def floats(*shape: int) -> Floats:
     memory of one thread apart from that of others: no two write to the same cache line.
     """
     size = math.prod(shape)
-    return np.zeros(size + 2 * _APART, np.float32)[_APART : _APART + size].reshape(shape)
+    return aligned(size + 2 * _APART)[_APART : _APART + size].reshape(shape)
+
+
+def aligned(*shape: int) -> Floats:
+    """Return zeros that begin with a cache line, so that no register is read from two lines."""
+    size = math.prod(shape)
+    room = np.zeros(size + _LINE, np.float32)
+    begin = -room.ctypes.data // room.itemsize % _LINE
+    return room[begin : begin + size].reshape(shape)
 
 
 def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratch:
-    rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, WIDTH), _up(dim, WIDTH)
+    rows, columns, width = _up(length, TILE_ROWS), _up(length + n_shared, TILE_COLUMNS), _up(dim, WIDTH)
 
     def numbers(*shape: int) -> NDArray[np.int64]:
         return floats(2 * math.prod(shape)).view(np.int64).reshape(shape)
 
     return Scratch(
+        found=numbers(FOUND),
         known=numbers(1),
         walks=numbers(BATCH, length),
         lengths=numbers(BATCH),

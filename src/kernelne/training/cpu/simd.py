@@ -366,21 +366,28 @@ def add_pairs(
         at += WIDTH
 
 
-@intrinsic
-def prefetch_row(typingctx: Any, table: Any, row: Any) -> Any:
-    """Prefetch a row of a table into the cache, to be written: no other core keeps it."""
+def _make_prefetch(write: int) -> Any:
+    """Return the intrinsic that prefetches a row to be written (1) or only read (0)."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = _data(context, builder, signature.args[0], args[0])
-        dim = _row_length(context, builder, signature.args[0], args[0])
-        start = builder.gep(data, [builder.mul(args[1], dim)])
-        byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        write, locality, data_cache = (ir.Constant(i32, x) for x in (1, 3, 1))
-        with cgutils.for_range_slice(builder, _index(0), dim, _index(_LINE), _INT) as (at, _):
-            place = builder.bitcast(builder.gep(start, [at]), byte)
-            builder.call(function, [place, write, locality, data_cache])
-        return context.get_dummy_value()
+    @intrinsic
+    def prefetch(typingctx: Any, table: Any, row: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = _data(context, builder, signature.args[0], args[0])
+            dim = _row_length(context, builder, signature.args[0], args[0])
+            start = builder.gep(data, [builder.mul(args[1], dim)])
+            byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            options = [ir.Constant(i32, x) for x in (write, 3, 1)]  # to stay in the cache, which is of data
+            with cgutils.for_range_slice(builder, _index(0), dim, _index(_LINE), _INT) as (at, _):
+                builder.call(function, [builder.bitcast(builder.gep(start, [at]), byte), *options])
+            return context.get_dummy_value()
 
-    return types.void(table, types.int64), codegen
+        return types.void(table, types.int64), codegen
+
+    return prefetch
+
+
+#: Prefetch a row of a table into the cache: to be written, so that no other core keeps it, or to be read, so
+#: that others may.
+prefetch_row, prefetch_row_to_read = _make_prefetch(1), _make_prefetch(0)

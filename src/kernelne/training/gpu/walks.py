@@ -21,7 +21,7 @@ _MAX_REJECTIONS = tl.constexpr(4096)
 
 
 @triton.jit
-def _mix(z: tl.tensor) -> tl.tensor:
+def mix(z: tl.tensor) -> tl.tensor:
     z = (z ^ (z >> 30)) * _MIX_1
     z = (z ^ (z >> 27)) * _MIX_2
     return z ^ (z >> 31)
@@ -29,17 +29,17 @@ def _mix(z: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def _stream_key(seed: tl.tensor, stream: tl.tensor, number: tl.tensor) -> tl.tensor:
-    base = _mix(seed + stream.to(tl.uint64) * _GOLDEN)
-    return _mix(base ^ (number.to(tl.uint64) * _GOLDEN))
+    base = mix(seed + stream.to(tl.uint64) * _GOLDEN)
+    return mix(base ^ (number.to(tl.uint64) * _GOLDEN))
 
 
 @triton.jit
 def _draw(key: tl.tensor, counter: tl.tensor) -> tl.tensor:
-    return _mix(key + (counter.to(tl.uint64) + 1) * _GOLDEN)
+    return mix(key + (counter.to(tl.uint64) + 1) * _GOLDEN)
 
 
 @triton.jit
-def _below(bits: tl.tensor, n: tl.tensor) -> tl.tensor:
+def below(bits: tl.tensor, n: tl.tensor) -> tl.tensor:
     return (((bits >> 32) * n.to(tl.uint64)) >> 32).to(tl.int64)
 
 
@@ -68,7 +68,7 @@ def _start_node(seed: tl.tensor, walk: tl.tensor, n: tl.tensor, side: tl.tensor)
     while tl.max(outside.to(tl.int32), axis=0) > 0:
         left, right = x // side, x % side
         for level in tl.static_range(_FEISTEL_ROUNDS):
-            turned = left + _below(_draw(key, right * _FEISTEL_ROUNDS + level), side)
+            turned = left + below(_draw(key, right * _FEISTEL_ROUNDS + level), side)
             left, right = right, tl.where(turned >= side, turned - side, turned)
         x = tl.where(outside, left * side + right, x)
         outside = x >= n
@@ -88,7 +88,7 @@ def _neighbour(
     low = tl.load(offsets + v, mask=alive, other=0)
     high = tl.load(offsets + v + 1, mask=alive, other=1)
     if not WEIGHTED:
-        return low + _below(bits, high - low)
+        return low + below(bits, high - low)
     target = (bits >> 32).to(tl.int64)
     high -= 1
     while tl.max((low < high).to(tl.int32), axis=0) > 0:
@@ -245,7 +245,7 @@ def sample_walks(
     key = _stream_key(seed, tl.full((), _NOISE, tl.int64), walk)
     for r in range(N_SHARED):
         bits = _draw(key, tl.full((BLOCK,), 0, tl.int64) + r)
-        slot = _below(bits, n)
+        slot = below(bits, n)
         kept = (bits & _LOW).to(tl.int64) <= (tl.load(keep + slot, mask=inside, other=0).to(tl.int64) & _LOW)
         chosen = tl.where(kept, slot, tl.load(other + slot, mask=inside, other=0).to(tl.int64))
         tl.store(out + LENGTH + r, chosen.to(tl.int32), mask=inside)

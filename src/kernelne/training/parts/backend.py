@@ -16,7 +16,7 @@ from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu import memory as plain
 from kernelne.training.cpu.backend import checked_walk_graph, start_coefficients, walk_plan
 from kernelne.training.parts.executor import Executor, Table, Task
-from kernelne.training.parts.pairs import Finder
+from kernelne.training.parts.pairs import make_finder
 from kernelne.training.parts.schedule import Schedule, make_schedule, nodes_of_part, places_of_nodes
 from kernelne.training.schedule import NOISE_POWER, Recorder, coefficient_floor
 from kernelne.training.state import TrainingState
@@ -54,7 +54,7 @@ class PartsBackend:
         plan, places = walk_plan(config), places_of_nodes(schedule)
         visits = expected_visits(walked, plan, config.walks_per_node)
         noise = [_noise_of(visits[nodes]) for nodes in _nodes(places, schedule)]
-        find = Finder(walked, plan, config.window, config.forward, places, schedule.bounds)
+        find = make_finder(walked, plan, config, places, schedule.bounds)
         self._task = Task(config, schedule, find, noise)
         return Prepared(config, graph.n_nodes, self._task, noise)
 

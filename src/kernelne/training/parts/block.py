@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._variants import variant
+from kernelne._common.variants import variant
 from kernelne.model.kernels import kinds_of, own_key
 from kernelne.model.mixture import n_sums
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.loop import Mixture
 from kernelne.training.parts.loop import PairStep, make_pair_scratch
-from kernelne.training.parts.pairs import Pairs, by_center
-from kernelne.training.parts.schedule import _MOST_STEPS, Block
+from kernelne.training.parts.pairs import Pairs, by_center, kept_weights
+from kernelne.training.parts.schedule import Block
 from kernelne.training.schedule import norm_limit
 from kernelne.walks.negatives import AliasTable
 from kernelne.walks.rng import PARTS, stream_key
@@ -63,7 +63,7 @@ def train_block(
         first_rate=block.rates[0],
         last_rate=block.rates[1],
         norm_limit=np.float32(norm_limit(config)),
-        near=(config.window_decay ** np.arange(_MOST_STEPS)).astype(np.float32),
+        near=kept_weights(config).astype(np.float32),
         noise_key=np.uint64(stream_key(np.uint64(config.seed), PARTS, block.number)),
     )
     sums = np.zeros(n_sums(len(names)))

@@ -22,7 +22,7 @@ from kernelne.training.config import TrainingConfig
 from kernelne.training.part_files import PartFiles, keep_part, read_array, remove_folder, room_on_disk
 from kernelne.training.parts.block import Trained
 from kernelne.training.parts.executor import Table, Task, Train
-from kernelne.training.parts.pairs import PAIR_BYTES, Pairs, find_all
+from kernelne.training.parts.pairs import PAIR_BYTES, Pairs, find_all, pairs_per_walk
 from kernelne.training.parts.schedule import Block, Round, SubEpisode
 from kernelne.training.parts.sweeps import Sweeps, held
 from kernelne.training.state import TrainingState
@@ -125,7 +125,7 @@ class _Shards:
         self.episode = sub.episode
         config, (first, last) = self.task.config, sub.walks
         pairs = shard_bytes(config, self.task.schedule.n_nodes) // config.n_threads // (2 * PAIR_BYTES)
-        step = max(pairs // pairs_per_walk(config.walk_length, config.window), 1)
+        step = max(pairs // pairs_per_walk(config), 1)
 
         def find(start: int) -> tuple[Path, NDArray[np.int64]]:
             pairs, starts = find_all(self.task.find, start, min(start + step, last))
@@ -153,9 +153,3 @@ def shard_bytes(config: TrainingConfig, n_nodes: int) -> int:
     n_held, _ = held(config.n_threads, config.parts or 1)
     tables = n_held * 4 * config.dim * -(-n_nodes // (config.parts or 1))
     return max(tables, config.n_threads * 2 * PAIR_BYTES * _SHARD_PAIRS)
-
-
-def pairs_per_walk(length: int, window: int) -> int:
-    """Number of pairs of a walk that does not end early, at least 1."""
-    near = min(window, length - 1)
-    return max(2 * length * near - near * (near + 1), 1)

@@ -3,6 +3,10 @@
 A pair takes eight bytes: the row of its center in the center's part, and the row of its context in the
 context's part together with the number of steps between the two. Pairs of a block are in the order of the
 walks, those of one position of a walk next to each other.
+
+With a soft window most pairs of a walk weigh next to nothing, but take as long as others. So of those that
+weigh less than LEAST_WEIGHT only some are kept, drawn at random, and weigh that much: the expected steps are
+the same, and with the windows of dense graphs less than half of the pairs are left.
 """
 
 from __future__ import annotations
@@ -12,10 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelne._jit import cached
+from kernelne._common.jit import cached
+from kernelne.training.config import TrainingConfig
 from kernelne.training.parts.schedule import ROW_BITS
+from kernelne.walks.rng import KEPT, LOW, U32, draw, stream_key
 from kernelne.walks.sample import sample_walks
 
+#: Weight of the lightest pairs that are trained on.
+LEAST_WEIGHT = 0.25
 PAIR_BYTES = 8
 _BATCH = 64
 _BITS = np.uint32(ROW_BITS)
@@ -29,7 +37,10 @@ class Pairs(NamedTuple):
 
 
 class Finder(NamedTuple):
-    """What finding pairs needs: the graph and the walks, the window, and the places of the nodes."""
+    """What finding pairs needs: the graph and the walks, the window, and the places of the nodes.
+
+    chances: uint64, by the number of steps less one, the chance of a pair to be kept, in units of 2⁻³².
+    """
 
     graph: Any
     plan: Any
@@ -37,6 +48,32 @@ class Finder(NamedTuple):
     forward: bool
     places: Any
     bounds: NDArray[np.int64]
+    chances: NDArray[np.uint64]
+
+
+def make_finder(graph: Any, plan: Any, config: TrainingConfig, places: Any, bounds: Any) -> Finder:
+    chances = (_weights(config) / kept_weights(config) * 2.0**32).astype(np.uint64)
+    return Finder(graph, plan, config.window, config.forward, places, bounds, chances)
+
+
+def _weights(config: TrainingConfig) -> NDArray[np.float64]:
+    return config.window_decay ** np.arange(_steps(config.walk_length, config.window), dtype=float)
+
+
+def _steps(length: int, window: int) -> int:
+    """Largest number of steps between the nodes of a pair, at least 1."""
+    return max(min(window, length - 1), 1)
+
+
+def kept_weights(config: TrainingConfig) -> NDArray[np.float64]:
+    """Return the weight of a pair that is kept, by the number of steps less one."""
+    return np.maximum(_weights(config), LEAST_WEIGHT)
+
+
+def pairs_per_walk(config: TrainingConfig) -> int:
+    """Expected number of pairs of a walk that does not end early, rounded up, at least 1."""
+    chances, length = _weights(config) / kept_weights(config), config.walk_length
+    return max(int(np.ceil((2 * (length - 1 - np.arange(chances.size)) * chances).sum())), 1)
 
 
 def count_pairs(find: Finder, first: int, last: int) -> NDArray[np.int64]:
@@ -91,8 +128,8 @@ def _order(centers: Any, contexts: Any, starts: Any, ordered: Any) -> None:
 
 @cached()
 def _find(
-    graph: Any, plan: Any, window: Any, forward: Any, places: Any, bounds: Any, first: Any, last: Any,
-    wanted: Any, following: Any, centers: Any, contexts: Any,
+    graph: Any, plan: Any, window: Any, forward: Any, places: Any, bounds: Any, chances: Any, first: Any,
+    last: Any, wanted: Any, following: Any, centers: Any, contexts: Any,
 ) -> None:  # fmt: skip
     n, n_parts = places.size, bounds.size - 1
     walks, lengths = np.empty((_BATCH, plan.length), np.int64), np.empty(_BATCH, np.int64)
@@ -102,7 +139,7 @@ def _find(
         size = min(_BATCH, last - start)
         sample_walks(graph, plan, start, walks[:size], lengths[:size])
         for w in range(size):
-            length = lengths[w]
+            length, key = lengths[w], stream_key(plan.seed, KEPT, start + w)
             for a in range(length):
                 place = np.int64(places[walks[w, a]])
                 parts[a] = place * n_parts // n
@@ -112,6 +149,9 @@ def _find(
                 for b in range(a if forward else max(0, a - window), min(length, a + window + 1)):
                     block = row_of_blocks + parts[b]
                     if a == b or not wanted[block]:
+                        continue
+                    chance = chances[abs(a - b) - 1]
+                    if chance <= LOW and draw(key, a * length + b) >> U32 >= chance:
                         continue
                     if not counting:
                         at = following[block]

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelne._memory import available_bytes, gib, parse_size
+from kernelne._common.memory import available_bytes, gib, parse_size
 from kernelne.errors import InputError, ParameterError
 from kernelne.training.backend import Backend
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.memory import fixed_bytes
 from kernelne.training.parts.backend import PartsBackend
-from kernelne.training.parts.disk import OnDisk, pairs_per_walk, shard_bytes
+from kernelne.training.parts.disk import OnDisk, shard_bytes
 from kernelne.training.parts.memory import InMemory, pool_bytes
-from kernelne.training.parts.pairs import PAIR_BYTES
+from kernelne.training.parts.pairs import PAIR_BYTES, pairs_per_walk
 from kernelne.training.parts.schedule import FEWEST_EPISODES, make_schedule
 from kernelne.training.parts.sweeps import held
 
@@ -118,8 +118,7 @@ def make_plan(graph: Graph, config: TrainingConfig, asked: Engine, backend: Back
 def disk_bytes(graph: Graph, config: TrainingConfig, parts: int) -> int:
     """Peak memory of training out of core in bytes; see docs/scale.md."""
     n, threads = graph.n_nodes, config.n_threads
-    per_walk = pairs_per_walk(config.walk_length, config.window)
-    walks = n * config.walks_per_node // FEWEST_EPISODES * per_walk * PAIR_BYTES
+    walks = n * config.walks_per_node // FEWEST_EPISODES * pairs_per_walk(config) * PAIR_BYTES
     # Places and noise distributions of all nodes, and what is needed while these are made.
     nodes = (8 + 8 + 24) * n
     n_held, n_blocks = held(threads, parts)
@@ -130,8 +129,7 @@ def disk_bytes(graph: Graph, config: TrainingConfig, parts: int) -> int:
 
 def files_bytes(graph: Graph, config: TrainingConfig) -> int:
     """Space for files in bytes: both tables three times, and the pairs of an episode."""
-    per_walk = pairs_per_walk(config.walk_length, config.window)
-    pairs = graph.n_nodes * config.walks_per_node // FEWEST_EPISODES * per_walk * PAIR_BYTES
+    pairs = graph.n_nodes * config.walks_per_node // FEWEST_EPISODES * pairs_per_walk(config) * PAIR_BYTES
     return 6 * graph.n_nodes * config.dim * 4 + pairs
 
 
