@@ -172,7 +172,8 @@ def test_long_text_between_tags_is_read(tmp_path):
 def test_a_signal_ends_the_reading_of_xml(tmp_path):
     """The parser is asked in pieces, between which Python handles signals.
 
-    The handler ends the process itself: an exception would be lost if the signal came in a callback of Python's own.
+    The handler ends the process itself: an exception would be lost if the signal came in a callback of
+    Python's own.
     """
     (tmp_path / "g.graphml").write_text(f"<graphml><desc>{'<a></a>' * 5 * 10**6}</desc></graphml>")
     code = "import os, signal, kernelne\nsignal.signal(signal.SIGALRM, lambda *_: os._exit(7))\n"
