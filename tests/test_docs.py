@@ -143,12 +143,17 @@ def opened(built):
     if find_chromium() is None:
         pytest.skip("no Chromium on this machine")
     asked, wrong = [], []
+
+    def failed(request):
+        if request.failure != "net::ERR_ABORTED":  # the page was left before it came
+            wrong.append(f"{request.url}: {request.failure}")
+
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
         context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
-        page.on("requestfailed", lambda request: wrong.append(request.url))
+        page.on("requestfailed", failed)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto((built[0] / "index.html").as_uri())
         yield page
