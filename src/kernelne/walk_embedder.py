@@ -11,10 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from kernelne._common.checks import available_threads, seed_of
+from kernelne._common.estimator import Estimator, check_is_fitted
 from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import describe_graph, versions
 from kernelne.errors import warn
@@ -33,7 +32,7 @@ from kernelne.training.schedule import warn_of_little
 from kernelne.training.state import TrainingState
 
 
-class WalkEmbedder(BaseEstimator):  # type: ignore[misc]
+class WalkEmbedder(Estimator):
     """Base class of the estimators. Subclasses store their parameters and define `_kernels`."""
 
     _embedding: NDArray[np.float32] | None

@@ -290,24 +290,53 @@ def _rings(*sizes):
     ]
 
 
+def _outside(embedding):
+    return making.made_outside(embedding.vectors, embedding.axes)
+
+
 @pytest.mark.parametrize(
-    "links",
+    ("links", "added"),
     [
-        [(0, 200), (200, 201), (201, 1)],  # the smaller ring becomes the larger
-        [(0, 100)],  # both become one
-        [(300, 301)],  # a new component
+        ([(0, 200), (200, 201), (201, 1)], [True, True]),  # the smaller ring becomes the larger
+        ([(0, 100)], []),  # both become one
+        ([(300, 301)], [True, True]),  # a new component
+        ([(100, 400)], [False]),  # the larger ring grows
     ],
-    ids=["grown", "joined", "new"],
+    ids=["grown", "joined", "new", "larger"],
 )
-def test_components_stay_in_their_directions(links):
+def test_components_stay_in_their_directions(links, added):
     """An update does not turn a part of a component to where the largest one is, or away from it."""
     edges = _rings(90, 91)
     old = MKernelNE(**SETTINGS | {"dim": 16}, walks_per_node=40).fit(edges).to_embedding()
-    was = making.made_outside(old.vectors, old.axes)
-    np.testing.assert_array_equal(was, old.nodes < 90)
+    np.testing.assert_array_equal(_outside(old), old.nodes < 90)
     new = update_embedding(old, edges + links, n_threads=1, random_state=0)
-    outside = making.made_outside(new.vectors, new.axes)
     known = np.isin(new.nodes, old.nodes)
-    np.testing.assert_array_equal(outside[known], new.nodes[known] < 90)
-    added = new.nodes[~known]
-    assert outside[~known].all() if len(added) else True
+    np.testing.assert_array_equal(_outside(new)[known], new.nodes[known] < 90)
+    np.testing.assert_array_equal(_outside(new)[~known], added)
+
+
+@pytest.mark.filterwarnings("ignore:.*have no edges:UserWarning")
+@pytest.mark.parametrize("alone", [[], [(200, 201), (201, 202)]], ids=["a node", "three nodes"])
+def test_who_joins_the_largest_component_looks_like_it(alone):
+    """Whoever is small enough to be made anew as a whole turns to where its neighbours are."""
+    ring = [(i, (i + k) % 200) for i in range(200) for k in (1, 2, 3)]
+    nodes = np.arange(201 + len(alone))
+    first = Graph.from_edges(*np.array(ring + alone).T, nodes=nodes)
+    old = MKernelNE(**SETTINGS | {"dim": 16}, walks_per_node=60).fit(first).to_embedding()
+    assert _outside(old)[200:].all()
+    joined = Graph.from_edges(*np.array(ring + alone + [(200, i) for i in range(8)]).T, nodes=nodes)
+    new = update_embedding(old, joined, n_threads=1, random_state=0)
+    assert not _outside(new)[200:].any()
+    unit = new.vectors / np.linalg.norm(new.vectors, axis=1, keepdims=True)
+    near, far = unit[:8] @ unit[200], unit[50:70] @ unit[200]
+    assert near.mean() > 0.6
+    assert near.mean() > far.mean() + 0.3
+
+
+def test_nodes_folded_in_without_a_place_count_as_new():
+    old = MKernelNE(**SETTINGS | {"dim": 16}, walks_per_node=40).fit(_rings(90, 91)).to_embedding()
+    with pytest.warns(UserWarning, match="zeros"):
+        folded = fold_in(old, [(500, 501)])
+    new = update_embedding(folded, [*_rings(90, 91), (500, 501)], n_threads=1, random_state=0)
+    assert _outside(new)[np.isin(new.nodes, [500, 501])].all()
+    assert new.vectors.any(axis=1).all()

@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from kernelne._common.checks import available_threads, check_count, check_number, seed_of
+from kernelne._common.estimator import Estimator, check_is_fitted
 from kernelne._common.fork import fork_safe_openmp
 from kernelne._common.memory import available_bytes
 from kernelne.embedding import Embedding
@@ -25,7 +24,7 @@ from kernelne.progress import Report, reporting
 _CIRCUMSTANCES = {"random_state", "progress", "n_threads"}
 
 
-class Baseline(BaseEstimator):  # type: ignore[misc]
+class Baseline(Estimator):
     """Base class of node embeddings by other methods, with the interface of KernelNE.
 
     A subclass stores its parameters, among them dim, n_threads, random_state and progress; lists the names of

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from kernelne.errors import ParameterError
 from kernelne.graph import Graph
@@ -188,6 +187,7 @@ def _power_law(low: float, high: float, tau: float, uniform: NDArray[np.float64]
 
 def _degrees(n: int, mean: float, largest: int, tau: float, rng: np.random.Generator) -> _Ints:
     """Sample integers from 1 to `largest` with expectation `mean`."""
+    from scipy.optimize import brentq
 
     def expectation(low: float) -> float:
         if low == largest:

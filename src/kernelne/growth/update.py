@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from kernelne._common.checks import available_threads, seed_of
 from kernelne.embedding import Embedding
@@ -170,7 +171,8 @@ def update_embedding(
     center, context, vectors = (
         _moved(table, rows) for table in (embedding.center, embedding.context, embedding.vectors)
     )
-    _place(new_graph, known.copy(), center, context, config)
+    # Nodes folded in without links to known ones have rows of zeros, which training would not move.
+    _place(new_graph, center.any(axis=1) | context.any(axis=1), center, context, config)
     moving = np.flatnonzero(changed | ~known)
     starts = moving[new_graph.degrees[moving] > 0].astype(np.int64)
     near = _within(new_graph, moving, _REACH)
@@ -181,7 +183,7 @@ def update_embedding(
     again = np.flatnonzero(_within(new_graph, np.flatnonzero(near), 1))
     if len(again):
         kind = str(embedding.provenance["parameters"].get("vectors", "center"))
-        outside = _outside(embedding, frame, new_graph, rows)
+        outside = _outside(embedding, frame, new_graph, rows, again)
         vectors[again] = combine_some(new_graph, center, context, kind, frame, again, outside)
     told = {
         "new": int((~known).sum()),
@@ -242,19 +244,35 @@ def _settings_of(
 
 
 def _outside(
-    embedding: Embedding, frame: Frame, graph: Graph, rows: NDArray[np.int64]
+    embedding: Embedding,
+    frame: Frame,
+    graph: Graph,
+    rows: NDArray[np.int64],
+    again: NDArray[np.int64],
 ) -> NDArray[np.bool_] | None:
-    """Return which nodes are made as those outside the largest component: known ones as they were.
+    """Return which nodes are made as those outside the largest component, or None if all are made alike.
 
-    New nodes are made as most of the known nodes of their component, or as outside where there are none.
+    Known nodes are made as they were, but for groups that join nodes of the largest component and whose rows
+    are all made again: these are made as those of the largest, which are their neighbours now. New nodes are
+    made as most of the known nodes of their component, or as outside where there are none.
     """
-    if frame.axes is None:
+    if frame.axes is None or frame.axes.shape[1] < frame.axes.shape[0]:
         return None
-    known, roots = rows >= 0, components(graph)
-    outside = np.ones(len(rows), bool)
-    outside[known] = made_outside(embedding.vectors, frame.axes)[rows[known]]
-    n_known, n_outside = (np.bincount(roots[some], minlength=len(rows)) for some in (known, known & outside))
-    outside[~known] = (2 * n_outside >= n_known)[roots[~known]]
+    vectors, roots = _moved(embedding.vectors, rows), components(graph)
+    # Others are new, or were folded in without links to known ones.
+    known: NDArray[np.bool_] = vectors.any(axis=1)
+    outside = made_outside(vectors, frame.axes)
+
+    def counts(some: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(roots[some], minlength=len(rows))[roots]
+
+    joined = np.flatnonzero(known & outside & (counts(known & ~outside) > 0))
+    if len(joined):
+        among = graph.to_scipy()[joined][:, joined]
+        groups = connected_components(among, directed=False)[1]
+        left = np.bincount(groups, ~np.isin(joined, again))
+        outside[joined[left[groups] == 0]] = False
+    outside[~known] = (2 * counts(known & outside) >= counts(known))[~known]
     return outside
 
 
