@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse
+from threadpoolctl import threadpool_limits
 
 from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, ParameterError
 from kernelne.estimators import estimator_of
@@ -425,9 +426,7 @@ def test_components_are_orthogonal_to_what_holds_most_of_the_largest(sizes, slab
     low = rng.normal(size=(2, graph.n_nodes, 6)) @ rng.normal(size=(6, dim))
     tables = (low + 0.05 * rng.normal(size=low.shape)).astype(np.float32)
     made, frame = making.combine_in_frame(graph, *tables, "joint", 2.0, None, slabs)
-    largest = component == component[np.flatnonzero(component == 0)[0]]
-    if sizes[1] == sizes[0]:  # of equal ones, that of the first node
-        largest = component == component[0]
+    largest = component == (component[0] if sizes[1] == sizes[0] else 0)  # of equal ones, the first node's
     inside, outside = made[largest].astype(float), made[~largest].astype(float)
     _, kept, directions = np.linalg.svd(inside, full_matrices=False)
     held = min(int(np.searchsorted(np.cumsum(kept**2), 0.98 * (kept**2).sum())) + 1, dim // 2)
@@ -442,6 +441,17 @@ def test_components_are_orthogonal_to_what_holds_most_of_the_largest(sizes, slab
     # A graph of one component needs no second axes.
     connected = Graph.from_edges(*np.array([(i, i + 1) for i in range(graph.n_nodes - 1)]).T)
     assert making.combine_in_frame(connected, *tables, "joint", 2.0)[1].axes.shape == (2 * dim, dim)
+
+
+@pytest.mark.parametrize("slabs", [1, 3])
+def test_bits_do_not_depend_on_the_threads_of_blas(slabs):
+    graph, _ = _components([9_000, 90])
+    tables = np.random.default_rng(4).normal(size=(2, graph.n_nodes, 128)).astype(np.float32)
+    made = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            made.append(making.combine_in_frame(graph, *tables, "joint", 2.0, None, slabs)[0])
+    np.testing.assert_array_equal(*made)
 
 
 @pytest.mark.parametrize("slabs", [1, 2])

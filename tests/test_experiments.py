@@ -254,9 +254,19 @@ def test_a_soak_fails_if_anything_grows():
 @pytest.mark.parametrize("folder", ["experiments", "benchmarks"])
 def test_every_script_imports(folder):
     """What a script imports from the package is there; scripts of both folders share names."""
-    names = [path.stem for path in sorted(FOLDER.with_name(folder).glob("*.py"))]
-    names.remove("explorer") if folder == "benchmarks" else None  # needs the tests' browser
-    code = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)"
-    command = [sys.executable, "-c", code, *names]
+    names = {path.stem for path in FOLDER.with_name(folder).glob("*.py")} - {"explorer"}  # needs a browser
+    code = """
+import importlib, sys
+from kernelne import MissingDependencyError
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except MissingDependencyError:
+        pass
+    except ModuleNotFoundError as error:  # of others, such as torch: not every machine has them
+        if error.name.partition(".")[0] in ("kernelne", *sys.argv[1:]):
+            raise
+"""
+    command = [sys.executable, "-c", code, *sorted(names)]
     done = subprocess.run(command, cwd=FOLDER.with_name(folder), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

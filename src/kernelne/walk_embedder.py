@@ -178,7 +178,8 @@ class WalkEmbedder(Estimator):
             # Where the tables did not fit in memory, the vectors may not fit, either.
             mapped = isinstance(self.center_, np.memmap)
             out = room_on_disk(shape, None if folder is None else Path(folder)) if mapped else None
-            # As much memory as four parts, less than training took; in memory, too, for the same bits.
+            # A slab is as large as four parts of one table, less than training took. It depends on the parts
+            # alone, so that the bits are those of any engine.
             slabs = -(-self._trained_with.get("parts", 1) // 4)
             made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how, out, slabs)
             self._embedding, self._frame = made

@@ -114,7 +114,7 @@ def test_too_little_memory_is_told_in_one_line(clouds, monkeypatch):
 
 
 def test_refusals(clouds, monkeypatch):
-    with pytest.raises(ParameterError, match=r"backend='tpu': must be cpu or gpu"):
+    with pytest.raises(ParameterError, match=r"backend='tpu': must be one of cpu, gpu"):
         layout.layout_nodes(clouds, backend="tpu")
     with pytest.raises(ParameterError, match=r"backend='gpu': only the layout map runs on a GPU, not tsne"):
         layout.layout_nodes(clouds, "tsne", backend="gpu")

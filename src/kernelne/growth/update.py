@@ -172,7 +172,7 @@ def update_embedding(
         _moved(table, rows) for table in (embedding.center, embedding.context, embedding.vectors)
     )
     # Nodes folded in without links to known ones have rows of zeros, which training would not move.
-    _place(new_graph, center.any(axis=1) | context.any(axis=1), center, context, config)
+    _place(new_graph, np.asarray(center.any(axis=1) | context.any(axis=1)), center, context, config)
     moving = np.flatnonzero(changed | ~known)
     starts = moving[new_graph.degrees[moving] > 0].astype(np.int64)
     near = _within(new_graph, moving, _REACH)
@@ -260,7 +260,7 @@ def _outside(
         return None
     vectors, roots = _moved(embedding.vectors, rows), components(graph)
     # Others are new, or were folded in without links to known ones.
-    known: NDArray[np.bool_] = vectors.any(axis=1)
+    known = np.asarray(vectors.any(axis=1))
     outside = made_outside(vectors, frame.axes)
 
     def counts(some: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -26,8 +26,8 @@ VECTORS = ("center", "sum", "concat", "smooth", "joint")
 #: The value of `norm` that leaves the rows as trained.
 AS_TRAINED = "trained"
 
-#: Number of nodes from which the directions of joint rows are found.
-_DIRECTIONS_FROM = 2**17
+#: Number of nodes from which the directions of joint rows are found; out of core it may be less.
+_DIRECTIONS_FROM, _FEWEST_DIRECTIONS_FROM = 2**17, 2**14
 
 #: Number of columns from which on joint rows have one length: in the plane they would lie on a circle.
 _EQUAL_FROM = 16
@@ -86,23 +86,23 @@ def combine_in_frame(
 ) -> tuple[NDArray[np.float32], Frame]:
     """Return the embedding (n, dim) made from both tables, and how it was made.
 
-    "smooth" is the sum of both plus the mean of the neighbours' sums; as their noise is independent, the mean
-    has less of it. "joint" keeps what a node is as a center and what it is as a context apart: training moves
-    a center towards the contexts of its neighbours, so one half is center plus 5 times the mean of these, the
-    other context plus as much of the neighbours' centers. Both side by side are projected onto the `dim`
-    directions in which they are largest, of which the largest are shortened a little, and with 16 columns or
-    more every row is scaled to the same length. Where linked nodes are alike, the halves are nearly equal,
-    and this is nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both
-    up. Nothing links the components of a graph, but training leaves them in directions at random, so that
-    some look alike: with 16 columns or more, the rows outside the largest component are made orthogonal to
-    the directions that hold most of its rows. In the end, rows are scaled to mean length `norm`.
+    "smooth" is the sum of both plus the mean of the neighbours' sums, which has less noise. "joint" keeps
+    what a node is as a center and what it is as a context apart: training moves a center towards the contexts
+    of its neighbours, so one half is center plus 5 times the mean of these, the other context plus as much of
+    the neighbours' centers. Both side by side are projected onto the `dim` directions in which they are
+    largest, of which the largest are shortened a little, and with 16 columns or more every row is scaled to
+    the same length. Where linked nodes are alike, this is nearly "smooth" rotated; where they are not, as in
+    bipartite graphs, the sum would mix both up. Training leaves the components of a graph in directions at
+    random, so that some look alike: with 16 columns or more, rows outside the largest component are made
+    orthogonal to the directions that hold most of its rows. In the end, rows are scaled to mean length
+    `norm`.
 
     out: the array to fill, (n, dim). As the tables, it may be mapped to a file: rows are made in blocks, so
-    that beside these arrays only a block and a few numbers per node are in memory (for "joint" rows of a
-    directed graph also the graph with its arcs in both directions).
+    that beside these arrays only a block, the rows from which directions are found and a few numbers per
+    node are in memory (for "joint" rows of a directed graph also the graph with its arcs in both directions).
     slabs: 1, or for tables that do not fit in memory into how many ranges their rows are divided; rows of
-    neighbours are then read from one range at a time, which is in memory. The vectors
-    are the same up to rounding.
+    neighbours are then read from one range at a time, which is in memory. The vectors are the same up to
+    rounding and, beyond 2**14 nodes, to which nodes directions are found from.
     """
     frame = Frame()
     width = center.shape[1] * (1 + (vectors == "concat"))
@@ -144,7 +144,8 @@ def combine_some(
 ) -> NDArray[np.float32]:
     """Return the vectors of some rows, made as those of another graph were.
 
-    outside: (n,) which nodes are made as those outside the largest component; None: those that are.
+    outside: (n,) which nodes are made as those outside the largest component; None: those that are outside it
+        in this graph, or none if the frame has one set of axes.
     """
     if vectors == "joint":
         made = np.empty((len(rows), center.shape[1]), np.float32)
@@ -235,19 +236,21 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
     """
     n, dim = center.shape
     linked = _both_ways(graph) if graph.directed else graph
-    frame, some = Frame(weight=_NEAR), _some_nodes(n)
-    outside = _outside(linked, None, dim)
+    frame, outside = Frame(weight=_NEAR), _outside(linked, None, dim)
+    most = max(n // (2 * slabs), _FEWEST_DIRECTIONS_FROM)  # both halves of them take as much as a slab
 
     def moments(nodes: Any, turned: Any) -> Any:
-        halves = [np.array(table[nodes]) for table in (center, context)]
+        halves = [np.asarray(table[nodes]) for table in (center, context)]
         for half, other in zip(halves, (context, center), strict=True):
             sum_in_slabs(linked, nodes, other.__getitem__, slabs, frame.weight, half)
         both = (np.hstack([half[rows] for half in halves]) for rows in blocks(0, len(nodes)))
         return sum(_squares(turned(rows)) for rows in both)
 
-    axes: Any = _largest_directions(moments(some, lambda rows: rows))
-    if outside is not None:
-        axes = _apart(axes, moments(_some_inside(outside), lambda rows: _equal_lengths(rows @ axes)))
+    with threadpool_limits(1, "blas"):  # the bits of a product depend on the number of threads
+        axes: Any = _largest_directions(moments(_some_nodes(n, most), lambda rows: rows))
+        if outside is not None:
+            inside = _some_inside(outside, most)
+            axes = _apart(axes, moments(inside, lambda rows: _equal_lengths(rows @ axes)))
     sum_in_slabs(
         linked,
         None,
@@ -261,13 +264,13 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
     return frame._replace(axes=axes)
 
 
-def _some_nodes(n_nodes: int) -> NDArray[np.int64]:
-    return np.arange(n_nodes)[:: -(-n_nodes // _DIRECTIONS_FROM)]
+def _some_nodes(n_nodes: int, most: int = _DIRECTIONS_FROM) -> NDArray[np.int64]:
+    return np.arange(n_nodes)[:: -(-n_nodes // min(most, _DIRECTIONS_FROM))]
 
 
-def _some_inside(outside: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _some_inside(outside: NDArray[np.bool_], most: int = _DIRECTIONS_FROM) -> NDArray[np.int64]:
     inside = np.flatnonzero(~outside)
-    return inside[_some_nodes(len(inside))]
+    return inside[_some_nodes(len(inside), most)]
 
 
 def _outside(linked: Any, axes: Any, dim: int) -> NDArray[np.bool_] | None:

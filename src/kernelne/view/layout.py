@@ -17,6 +17,7 @@ from kernelne._common.checks import check_seed, check_vectors
 from kernelne._common.fork import fork_safe_openmp
 from kernelne.errors import MissingDependencyError, ParameterError
 from kernelne.progress import Progress, reporting
+from kernelne.training.backend import check_backend
 from kernelne.view.spread import map_rows
 
 #: What `layout_nodes` takes for `method`.
@@ -81,8 +82,7 @@ def check_layout(method: Any, backend: Any = "cpu") -> None:
         raise ParameterError("layout", method, f"must be one of {', '.join(LAYOUTS)}")
     if method == "umap":
         _import_umap()
-    if backend not in ("cpu", "gpu"):
-        raise ParameterError("backend", backend, "must be cpu or gpu")
+    check_backend(backend, False)
     if backend == "gpu":
         if method not in ("auto", "map"):
             raise ParameterError("backend", backend, f"only the layout map runs on a GPU, not {method}")

@@ -29,6 +29,8 @@ from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import LOW, NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
 
+#: How far apart deferred steps of one row are merged: looking further takes longer than it saves.
+_MERGED = 64
 #: Most batches of walks that a thread takes at a time, and an odd number with bits all over.
 _MOST_BATCHES, _SPREAD = 16, np.uint64(2654435761)
 
@@ -199,11 +201,11 @@ _add_products = compiled(add_products)
 def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
     """Record the rows of the steps, and redirect the steps to positions base, base + 1, … of `steps`.
 
-    Steps of the same row go to the position of the first of them: other cores read fewer.
+    Steps of the same row, not too far apart, go to the position of the first: other cores read fewer.
     """
     for i in range(count):
         row, at = rows[i], i
-        for k in range(i):
+        for k in range(max(0, i - _MERGED), i):
             if steps_rows[base + k] == row:
                 at = k
                 break

@@ -4,7 +4,7 @@ Numba cannot tell LLVM that arrays do not alias, and LLVM's vectoriser does not 
 the three products of a training step are written here as LLVM vector code: a tile of results stays in
 registers during the loop over the inner dimension. The package is still pure Python: Numba compiles the IR.
 
-Matrices are C-contiguous float32. Scratch matrices have rows padded to a multiple of `WIDTH` floats.
+Matrices are C-contiguous float32. Scratch matrices have rows padded to whole registers or tiles.
 """
 
 from __future__ import annotations
