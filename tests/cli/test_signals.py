@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 
@@ -50,6 +52,63 @@ def test_a_signal_that_lands_in_a_callback_is_not_lost(number):
             time.sleep(0.05)
         pytest.fail("lost")
     assert kept() is None
+
+
+def _drop():
+    try:
+        time.sleep(60)
+    except BaseException:
+        return
+
+
+def _drop_in_a_loop():
+    for _ in range(3):
+        with contextlib.suppress(BaseException):
+            time.sleep(60)
+
+
+def _drop_for_another():
+    with contextlib.suppress(ValueError):
+        try:
+            time.sleep(60)
+        except BaseException:
+            raise ValueError from None
+
+
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("dropping", [_drop, _drop_in_a_loop, _drop_for_another])
+def test_an_exception_that_code_of_others_drops_is_raised_again(number, dropping):
+    with pytest.raises((signals.Interrupted, signals.Stopped)), signals.handled():
+        timer = threading.Timer(0.1, os.kill, [os.getpid(), number])
+        timer.start()
+        dropping()
+        timer.join()
+        for _ in range(100):
+            time.sleep(0.05)
+        pytest.fail("lost")
+
+
+def test_nothing_is_raised_after_the_end():
+    for number in ENDING:
+        for _ in range(3):
+            with contextlib.suppress(BaseException), signals.handled():
+                signal.raise_signal(number)
+            with signals.handled(), contextlib.suppress(BaseException):
+                signal.raise_signal(number)
+    time.sleep(0.2)
+
+
+def test_the_end_after_a_signal_does_not_take_modules_down(tmp_path):
+    """The compiler may have been left in the middle of its work; what is registered for the end is called."""
+    code = "import atexit, signal, sys, kernelne.cli.embed\nfrom kernelne.__main__ import main\n"
+    code += "class Broken:\n    def __del__(self): print('taken down', flush=True)\n"
+    code += "sys.broken = Broken()\n"
+    code += "def embed(*args, **more):\n    atexit.register(print, 'the end')\n"
+    code += "    signal.raise_signal(signal.SIGTERM)\n"
+    code += "kernelne.cli.app = embed\nfor name in ('embed',): sys.exit(main([name]))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (143, "the end\n")
+    assert result.stderr == "stopped by SIGTERM: nothing was written\n"
 
 
 def test_blocks_look_at_the_flag_where_they_ask_to():

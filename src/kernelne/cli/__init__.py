@@ -99,9 +99,10 @@ def _run(args: list[str] | None) -> int:
             return 2  # no arguments at all: the help has been shown
         say(f"error: {error.format_message()} (see --help)")  # type: ignore[attr-defined]
         return 2
-    except (KeyboardInterrupt, typer.Abort):
-        pass
+    except (KeyboardInterrupt, typer.Abort) as stopped:
+        Run.last_error = stopped
     except signals.Stopped as stopped:
+        Run.last_error = stopped
         say(f"stopped by {stopped.name}: nothing was written")
         raise
     except BrokenPipeError:

@@ -27,10 +27,13 @@ class Run:
     """Whether the work has started: from then on a failure exits with 1 instead of 2.
 
     stopped_by: the signal that stopped the work, if the command has told so.
+    last_error: what a signal raised, kept to the end with all that it refers to: the objects of an
+        interrupted compiler may not be freed.
     """
 
     begun = False
     stopped_by: int | None = None
+    last_error: BaseException | None = None
 
 
 def begin() -> None:

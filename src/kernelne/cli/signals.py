@@ -1,8 +1,9 @@
 """Signals that end a command: Ctrl-C, SIGTERM, SIGHUP.
 
 The first one sets a flag and raises an exception, so that files are left whole; a second one ends the process
-at once. An exception raised while a weak reference or ctypes calls back would be lost: it is raised again.
-Within `deferred()` there is no exception: the work looks at `stop_requested()` between its blocks.
+at once. Code of others may drop any exception, as Python itself does while a weak reference or ctypes calls
+back. One that is freed before the command ends was lost: it is raised again. Within `deferred()` there is no
+exception: the work looks at `stop_requested()` between its blocks.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import contextlib
 import signal
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 _AGAIN = 0.05  # seconds until a lost exception is raised again
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C; unlike its base class, it can be watched."""
 
 
 class Stopped(SystemExit):
@@ -30,6 +36,8 @@ class Stopped(SystemExit):
 class _State:
     number: int | None = None  # of the first signal
     n_deferred = 0
+    watch: weakref.ref[BaseException] | None = None  # notices that the exception is lost
+    again: threading.Timer | None = None
 
 
 def stop_requested() -> int | None:
@@ -57,24 +65,24 @@ def handled() -> Iterator[None]:
     heard = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, _first) for number in heard}
     hook = sys.unraisablehook
-
-    def again(lost: Any) -> None:
-        if isinstance(lost.exc_value, KeyboardInterrupt | Stopped) and _State.number is not None:
-            _raise_later(_State.number)
-        else:
-            hook(lost)
-
-    sys.unraisablehook = again
+    sys.unraisablehook = lambda lost: (
+        None if isinstance(lost.exc_value, Interrupted | Stopped) else hook(lost)
+    )
     try:
         yield
     finally:
+        _State.watch = None
+        if _State.again is not None:
+            _State.again.cancel()
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def _exception(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else Stopped(number)
+    error = Interrupted() if number == signal.SIGINT else Stopped(number)
+    _State.watch = weakref.ref(error, lambda _: _raise_later(number))
+    return error
 
 
 def _first(number: int, frame: Any) -> None:
@@ -92,8 +100,16 @@ def _repeated(number: int, frame: Any) -> None:
 
 
 def _raise_later(number: int) -> None:
+    """Raise an exception again that was freed: not here, where it would be lost once more."""
     with contextlib.suppress(ValueError):  # not in the main thread, which handles all signals
         signal.signal(number, _repeated)
-        timer = threading.Timer(_AGAIN, signal.raise_signal, [number])
-        timer.daemon = True
-        timer.start()
+        _State.again = threading.Timer(_AGAIN, _send, [number])
+        _State.again.daemon = True
+        _State.again.start()
+
+
+def _send(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):  # to the main thread, which may be waiting
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)

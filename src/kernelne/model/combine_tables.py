@@ -92,17 +92,15 @@ def combine_in_frame(
     the neighbours' centers. Both side by side are projected onto the `dim` directions in which they are
     largest, of which the largest are shortened a little, and with 16 columns or more every row is scaled to
     the same length. Where linked nodes are alike, this is nearly "smooth" rotated; where they are not, as in
-    bipartite graphs, the sum would mix both up. Training leaves the components of a graph in directions at
-    random, so that some look alike: with 16 columns or more, rows outside the largest component are made
-    orthogonal to the directions that hold most of its rows. In the end, rows are scaled to mean length
-    `norm`.
+    bipartite graphs, the sum would mix both up. Training leaves components in directions at random, so that
+    some look alike: with 16 columns or more, rows outside the largest component are made orthogonal to the
+    directions that hold most of its rows. In the end, rows are scaled to mean length `norm`.
 
     out: the array to fill, (n, dim). As the tables, it may be mapped to a file: rows are made in blocks, so
     that beside these arrays only a block, the rows from which directions are found and a few numbers per
     node are in memory (for "joint" rows of a directed graph also the graph with its arcs in both directions).
-    slabs: 1, or for tables that do not fit in memory into how many ranges their rows are divided; rows of
-    neighbours are then read from one range at a time, which is in memory. The vectors are the same up to
-    rounding and, beyond 2**14 nodes, to which nodes directions are found from.
+    slabs: 1, or for tables that do not fit in memory into how many ranges their rows are divided; those of
+    neighbours are read from one at a time. Vectors are the same up to rounding and the rows of directions.
     """
     frame = Frame()
     width = center.shape[1] * (1 + (vectors == "concat"))
@@ -144,8 +142,8 @@ def combine_some(
 ) -> NDArray[np.float32]:
     """Return the vectors of some rows, made as those of another graph were.
 
-    outside: (n,) which nodes are made as those outside the largest component; None: those that are outside it
-        in this graph, or none if the frame has one set of axes.
+    outside: (n,) which nodes are made as those outside the largest component; None: those that are, or none
+        if the frame has one set of axes.
     """
     if vectors == "joint":
         made = np.empty((len(rows), center.shape[1]), np.float32)
