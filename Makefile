@@ -40,9 +40,10 @@ $(TORCH): $(STAMP)
 	    || { echo "no torch for the CPU: the tests of the GPU's kernels will be skipped" >&2; exit 0; } \
 	    && touch $@
 
-# One process more than cores, as some tests wait for other programs; PYTEST_ARGS="-n 0 -x tests/graph" runs some
-# of them in one process.
-PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
+# Two processes more than cores, as some tests wait for other programs; PYTEST_ARGS="-n 0 -x tests/graph" runs some
+# of them in one process. Tests are imported once by each: sooner with their bytecode kept.
+PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 2, 8))')
+unexport PYTHONDONTWRITEBYTECODE
 test: $(STAMP) $(TORCH)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder \
 	    --ignore tests/test_packaging.py $(PYTEST_ARGS)

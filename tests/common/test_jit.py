@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import shutil
 import stat
 import subprocess
 import sys
@@ -122,6 +123,20 @@ def _run(folder, **more):
     return subprocess.run([sys.executable, "-c", TOY], capture_output=True, text=True, env=env)
 
 
+@pytest.fixture(scope="module")
+def made_before(tmp_path_factory):
+    """A cache folder with the compiled function."""
+    folder = tmp_path_factory.mktemp("cache")
+    assert _run(folder).stdout == "1 0\n"
+    assert _run(folder).stdout == "1 1\n"
+    return folder
+
+
+@pytest.fixture
+def cache(made_before, tmp_path):
+    return shutil.copytree(made_before, tmp_path / "cache")
+
+
 def _damage(kind, data):
     if kind == "flipped":
         middle = len(data) // 2
@@ -131,48 +146,43 @@ def _damage(kind, data):
 
 @pytest.mark.parametrize("kind", ["empty", "truncated", "flipped", "foreign"])
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_a_damaged_cache_is_rebuilt(tmp_path, kind, suffix):
-    assert _run(tmp_path).stdout == "1 0\n"
-    assert _run(tmp_path).stdout == "1 1\n"
-    files = list(tmp_path.glob(f"compiled/**/*{suffix}"))
+def test_a_damaged_cache_is_rebuilt(cache, kind, suffix):
+    files = list(cache.glob(f"compiled/**/*{suffix}"))
     assert files
     for file in files:
         file.write_bytes(_damage(kind, file.read_bytes()))
-    result = _run(tmp_path)
+    result = _run(cache)
     assert (result.stdout, result.stderr) == ("1 0\n", "")
-    assert _run(tmp_path).stdout == "1 1\n"
+    assert _run(cache).stdout == "1 1\n"
 
 
-def test_a_file_of_another_function_is_not_run(tmp_path):
+def test_a_file_of_another_function_is_not_run(cache):
     """Whatever lies under a name with a right hash, but cannot be unpickled or linked, is compiled anew."""
-    _run(tmp_path)
-    for file in tmp_path.glob("compiled/**/*.nbc"):
+    for file in cache.glob("compiled/**/*.nbc"):
         content = pickle.dumps(("not", "code"))
         file.write_bytes(content + hashlib.blake2b(content, digest_size=16).digest())
-    assert _run(tmp_path).stdout == "1 0\n"
-    assert _run(tmp_path).stdout == "1 1\n"
+    assert _run(cache).stdout == "1 0\n"
+    assert _run(cache).stdout == "1 1\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, mode):
-    _run(tmp_path)
-    assert stat.S_IMODE((tmp_path / "compiled").stat().st_mode) == 0o700
-    (tmp_path / "compiled").chmod(mode)
-    result = _run(tmp_path)
+def test_a_folder_that_others_may_write_to_is_not_used(cache, mode):
+    assert stat.S_IMODE((cache / "compiled").stat().st_mode) == 0o700
+    (cache / "compiled").chmod(mode)
+    result = _run(cache)
     assert result.stdout == "1 0\n"
     assert "compiled code is not kept there" in result.stderr
-    (tmp_path / "compiled").chmod(0o755)
-    assert _run(tmp_path).stdout == "1 1\n"
+    (cache / "compiled").chmod(0o755)
+    assert _run(cache).stdout == "1 1\n"
 
 
 @pytest.mark.skipif(
     not hasattr(os, "getuid") or os.getuid() != 0, reason="needs the right to give files away"
 )
-def test_a_folder_of_someone_else_is_not_used(tmp_path):
-    _run(tmp_path)
-    os.chown(tmp_path / "compiled", 12345, 12345)
-    assert _run(tmp_path).stdout == "1 0\n"
+def test_a_folder_of_someone_else_is_not_used(cache):
+    os.chown(cache / "compiled", 12345, 12345)
+    assert _run(cache).stdout == "1 0\n"
 
 
 def test_a_disk_that_fills_up_is_no_failure(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,15 +26,23 @@ from kernelne.graph.ops import edges_of, neighbourhoods
 from kernelne.growth import update
 from kernelne.model import combine_tables as making
 
-DATA = load_dataset("planted:n=400,k=4,p_in=0.12,p_out=0.004,seed=1")
-EDGES = edges_of(DATA.graph)[0]
 SETTINGS = {"dim": 32, "random_state": 0, "n_threads": 1}
+
+
+@cache
+def data():
+    return load_dataset("planted:n=400,k=4,p_in=0.12,p_out=0.004,seed=1")
+
+
+@cache
+def edges():
+    return edges_of(data().graph)[0]
 
 
 def without(share, seed=0):
     """The graph with a share of its edges left out; every node stays."""
-    kept = np.random.default_rng(seed).random(len(EDGES)) >= share
-    return Graph.from_edges(*EDGES[kept].T, nodes=DATA.graph.nodes)
+    kept = np.random.default_rng(seed).random(len(edges())) >= share
+    return Graph.from_edges(*edges()[kept].T, nodes=data().graph.nodes)
 
 
 @pytest.fixture(scope="module")
@@ -41,31 +51,31 @@ def old():
 
 
 def accuracy(model, embedding, rows):
-    return (model.predict(embedding.vectors[rows]) == DATA.labels.single[rows]).mean()
+    return (model.predict(embedding.vectors[rows]) == data().labels.single[rows]).mean()
 
 
 def test_an_update_is_as_good_as_a_new_training_and_keeps_the_space(old):
-    new = update_embedding(old, DATA.graph, n_threads=1, random_state=0)
-    assert new.nodes.tolist() == DATA.graph.nodes.tolist()
+    new = update_embedding(old, data().graph, n_threads=1, random_state=0)
+    assert new.nodes.tolist() == data().graph.nodes.tolist()
     told = new.provenance["update"]
     assert (told["new"], told["removed"], told["updates"]) == (0, 0, 1)
     assert 0 < told["drift"] < 0.3
     train, test = np.arange(0, 400, 2), np.arange(1, 400, 2)
-    model = LogisticRegression(max_iter=500).fit(old.vectors[train], DATA.labels.single[train])
+    model = LogisticRegression(max_iter=500).fit(old.vectors[train], data().labels.single[train])
     before = accuracy(model, old, test)
     assert accuracy(model, new, test) >= before - 0.01  # the classifier of the old vectors
-    fresh = MKernelNE(**SETTINGS).fit(DATA.graph).to_embedding()
-    again = LogisticRegression(max_iter=500).fit(fresh.vectors[train], DATA.labels.single[train])
+    fresh = MKernelNE(**SETTINGS).fit(data().graph).to_embedding()
+    again = LogisticRegression(max_iter=500).fit(fresh.vectors[train], data().labels.single[train])
     assert accuracy(model, new, test) >= accuracy(again, fresh, test) - 0.02
 
 
 def test_nodes_that_change_sides_are_trained_again():
     """Centers, which only training moves: nodes of group 0 get links of group 1 in place of theirs."""
-    group = DATA.labels.single
+    group = data().labels.single
     movers = np.flatnonzero(group == 0)[:5]
-    old = KernelNE(**SETTINGS, sigma=1.0, learning_rate=0.2).fit(DATA.graph).to_embedding()
+    old = KernelNE(**SETTINGS, sigma=1.0, learning_rate=0.2).fit(data().graph).to_embedding()
     others = np.flatnonzero(group == 1)[:20]
-    kept = EDGES[~np.isin(EDGES, movers).any(axis=1)]
+    kept = edges()[~np.isin(edges(), movers).any(axis=1)]
     links = np.array([(mover, other) for mover in movers for other in others])
     new = update_embedding(
         old, Graph.from_edges(*np.concatenate([kept, links]).T, nodes=range(400)), n_threads=1, random_state=0
@@ -108,8 +118,8 @@ def test_a_node_added_removed_and_added_again(old):
     one = update_embedding(old, bigger, n_threads=1, random_state=0)
     assert len(one) == 401
     assert one.provenance["update"]["new"] == 1
-    group = DATA.labels.single[[node for node, _ in one.neighbours(400, k=10)]]
-    assert (group == DATA.labels.single[0]).mean() >= 0.8
+    group = data().labels.single[[node for node, _ in one.neighbours(400, k=10)]]
+    assert (group == data().labels.single[0]).mean() >= 0.8
     back = update_embedding(one, graph, n_threads=1, random_state=0)
     assert 400 not in back
     assert back.provenance["update"]["removed"] == 1
@@ -121,7 +131,7 @@ def test_a_node_added_removed_and_added_again(old):
 
 
 def test_a_graph_that_falls_apart_and_nodes_without_edges(old):
-    kept = EDGES[(EDGES < 200).all(axis=1) | (EDGES >= 200).all(axis=1)]
+    kept = edges()[(edges() < 200).all(axis=1) | (edges() >= 200).all(axis=1)]
     apart = Graph.from_edges(*kept.T, nodes=range(403))  # and three nodes without edges
     new = update_embedding(old, apart, n_threads=1, random_state=0)
     assert np.isfinite(new.vectors).all()
@@ -136,10 +146,10 @@ def test_what_cannot_be_updated(old, tmp_path):
         update_embedding(old, Graph.from_edges([1000], [1001]))
     old.save(tmp_path / "v.parquet")
     with pytest.raises(InputError, match=r"cannot be updated: it has no center, context, .*\.npz or"):
-        update_embedding(Embedding.load(tmp_path / "v.parquet"), DATA.graph)
+        update_embedding(Embedding.load(tmp_path / "v.parquet"), data().graph)
     bare = Embedding(old.vectors, old.nodes, center=old.center, context=old.context)
     with pytest.raises(InputError, match="no coefficients, neighbourhoods, settings of its training"):
-        update_embedding(bare, DATA.graph)
+        update_embedding(bare, data().graph)
 
 
 def test_new_rows_alone_are_refused(old):
@@ -168,19 +178,19 @@ def test_an_interrupted_update_changes_nothing():
 
     model.set_params(progress=stop)
     with pytest.raises(KeyboardInterrupt):
-        model.update(DATA.graph)
+        model.update(data().graph)
     np.testing.assert_array_equal(model.embedding_, before[0])
     np.testing.assert_array_equal(model.center_, before[1])
     model.set_params(progress=None)
-    assert model.update(DATA.graph) is model
-    assert model.graph_ is DATA.graph
+    assert model.update(data().graph) is model
+    assert model.graph_ is data().graph
     assert model.to_embedding().provenance["update"]["updates"] == 1
-    assert model.update(DATA.graph).to_embedding().provenance["graph"]["edges"] == DATA.graph.n_edges
+    assert model.update(data().graph).to_embedding().provenance["graph"]["edges"] == data().graph.n_edges
 
 
 def test_deterministic_on_any_number_of_threads(old):
     made = [
-        update_embedding(old, DATA.graph, n_threads=n, deterministic=True, random_state=5).vectors
+        update_embedding(old, data().graph, n_threads=n, deterministic=True, random_state=5).vectors
         for n in (1, 2)
     ]
     np.testing.assert_array_equal(*made)
@@ -225,15 +235,15 @@ def test_fold_in_a_table_of_users_and_items():
 def test_fold_in(old):
     rng = np.random.default_rng(1)
     hidden = rng.choice(400, 20, replace=False)
-    kept = ~np.isin(EDGES, hidden).any(axis=1)
-    graph = Graph.from_edges(*EDGES[kept].T, nodes=np.setdiff1d(np.arange(400), hidden))
+    kept = ~np.isin(edges(), hidden).any(axis=1)
+    graph = Graph.from_edges(*edges()[kept].T, nodes=np.setdiff1d(np.arange(400), hidden))
     known = MKernelNE(**SETTINGS).fit(graph).to_embedding()
-    links = EDGES[~kept]
+    links = edges()[~kept]
     made = fold_in(known, links)
     assert len(made) == 400
     np.testing.assert_array_equal(made.vectors[: len(known)], known.vectors)
-    model = LogisticRegression(max_iter=500).fit(known.vectors, DATA.labels.single[known.nodes])
-    assert (model.predict(made[hidden]) == DATA.labels.single[hidden]).mean() >= 0.9
+    model = LogisticRegression(max_iter=500).fit(known.vectors, data().labels.single[known.nodes])
+    assert (model.predict(made[hidden]) == data().labels.single[hidden]).mean() >= 0.9
     np.testing.assert_allclose(
         np.linalg.norm(made[hidden], axis=1), np.linalg.norm(known.vectors[0]), rtol=1e-5
     )
@@ -246,7 +256,7 @@ def test_fold_in(old):
     plain = fold_in(Embedding(known.vectors, known.nodes), links)
     np.testing.assert_array_equal(plain[hidden], made[hidden])
     # Folded-in nodes are changed ones for an update.
-    new = update_embedding(made, DATA.graph, n_threads=1, random_state=0)
+    new = update_embedding(made, data().graph, n_threads=1, random_state=0)
     assert new.provenance["update"]["new"] == 0
     assert new.provenance["update"]["changed"] >= 20
 
@@ -266,7 +276,7 @@ def test_commands(tmp_path, old):
     old.save(tmp_path / "v.npz")
     from kernelne import write_graph
 
-    write_graph(DATA.graph, tmp_path / "now.edges")
+    write_graph(data().graph, tmp_path / "now.edges")
     result = process("update", "v.npz", "now.edges", "-o", "new.npz", "-j", "1", "--seed", "0", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "0 new," in result.stdout

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,9 +15,13 @@ import pytest
 from kernelne import Embedding, InputError, KernelNE, LinkPredictor, MKernelNE, ParameterError, load_dataset
 from kernelne.training.checkpoint import Checkpoint, Interrupted
 
-GRAPH = load_dataset("planted:n=120,k=3,p_in=0.2,p_out=0.02,seed=1").graph
 SETTINGS = {"dim": 8, "walks_per_node": 10, "random_state": 7, "n_threads": 1, "checkpoint_every": 1e-9}
 MIXTURE = [("gaussian", 1.0), ("schoenberg", 1.5)]
+
+
+@cache
+def planted():
+    return load_dataset("planted:n=120,k=3,p_in=0.2,p_out=0.02,seed=1").graph
 
 
 class CrashError(Exception):
@@ -42,31 +47,31 @@ def same(one, other):
 def test_a_run_that_crashes_again_and_again_is_the_same_run(tmp_path, changes):
     kind = MKernelNE if "kernels" in changes else KernelNE
     settings = SETTINGS | changes
-    whole = kind(**settings).fit(GRAPH)
+    whole = kind(**settings).fit(planted())
     for share in (0.02, 0.3, 0.31, 0.9):
         with pytest.raises(CrashError):
-            kind(**settings, checkpoint=tmp_path / "run", progress=crash_at(share)).fit(GRAPH)
+            kind(**settings, checkpoint=tmp_path / "run", progress=crash_at(share)).fit(planted())
         assert 1 <= len(list((tmp_path / "run").iterdir())) <= 2
     seen = []
     last = kind(**settings, checkpoint=tmp_path / "run", progress=lambda done, *rest: seen.append(done))
-    same(last.fit(GRAPH), whole)
+    same(last.fit(planted()), whole)
     assert seen[0] > 0.8 * 1200  # it went on, and did not start anew
-    again = kind(**settings, checkpoint=tmp_path / "run", progress=crash_at(0)).fit(GRAPH)
+    again = kind(**settings, checkpoint=tmp_path / "run", progress=crash_at(0)).fit(planted())
     same(again, whole)  # it had ended, so nothing was trained
 
 
 def test_without_a_seed_the_one_of_the_checkpoint_is_used(tmp_path):
     settings = SETTINGS | {"random_state": None, "checkpoint": tmp_path / "run"}
     with pytest.raises(CrashError):
-        KernelNE(**settings, progress=crash_at(0.5)).fit(GRAPH)
-    model = KernelNE(**settings).fit(GRAPH)
-    same(model, KernelNE(**SETTINGS | {"random_state": model.seed_}).fit(GRAPH))
+        KernelNE(**settings, progress=crash_at(0.5)).fit(planted())
+    model = KernelNE(**settings).fit(planted())
+    same(model, KernelNE(**SETTINGS | {"random_state": model.seed_}).fit(planted()))
 
 
 def test_another_run_is_refused_with_what_differs(tmp_path):
     settings = SETTINGS | {"checkpoint": tmp_path / "run"}
     with pytest.raises(CrashError):
-        KernelNE(**settings, progress=crash_at(0.5)).fit(GRAPH)
+        KernelNE(**settings, progress=crash_at(0.5)).fit(planted())
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     for changes, words in (
         ({"dim": 9}, ["dim 8", "now 9"]),
@@ -74,23 +79,26 @@ def test_another_run_is_refused_with_what_differs(tmp_path):
         ({"random_state": 8}, ["seed"]),
     ):
         with pytest.raises(InputError, match="other settings") as caught:
-            KernelNE(**settings | changes).fit(GRAPH)
+            KernelNE(**settings | changes).fit(planted())
         for word in words:
             assert word in str(caught.value)
     with pytest.raises(InputError, match="model KernelNE"):
-        MKernelNE(**settings).fit(GRAPH)
+        MKernelNE(**settings).fit(planted())
     other = load_dataset("planted:n=120,k=3,p_in=0.2,p_out=0.02,seed=2").graph
     with pytest.raises(InputError, match=r"another graph \(120 nodes, fingerprint"):
         KernelNE(**settings).fit(other)
     assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
-    same(KernelNE(**settings | {"n_threads": 2}).fit(GRAPH).fit(GRAPH), KernelNE(**settings).fit(GRAPH))
+    same(
+        KernelNE(**settings | {"n_threads": 2}).fit(planted()).fit(planted()),
+        KernelNE(**settings).fit(planted()),
+    )
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "header"])
 def test_a_damaged_state_falls_back_to_the_one_before(tmp_path, damage):
     settings = SETTINGS | {"checkpoint": tmp_path / "run"}
     with pytest.raises(CrashError):
-        KernelNE(**settings, progress=crash_at(0.5)).fit(GRAPH)
+        KernelNE(**settings, progress=crash_at(0.5)).fit(planted())
     newest, _ = Checkpoint.at(tmp_path / "run", 1, "").files()
     data = bytearray(newest.read_bytes())
     if damage == "flipped":
@@ -99,15 +107,15 @@ def test_a_damaged_state_falls_back_to_the_one_before(tmp_path, damage):
         data[200] ^= 1
     newest.write_bytes({"cut": data[: len(data) // 2], "empty": b""}.get(damage, data))
     with pytest.warns(UserWarning, match=r"not a readable checkpoint.*the checkpoint before it is used"):
-        model = KernelNE(**settings).fit(GRAPH)
-    same(model, KernelNE(**SETTINGS).fit(GRAPH))
+        model = KernelNE(**settings).fit(planted())
+    same(model, KernelNE(**SETTINGS).fit(planted()))
     for file in (tmp_path / "run").iterdir():
         file.write_bytes(b"x" * 100)
     with (
         pytest.raises(InputError, match="no checkpoint in it can be read"),
         pytest.warns(UserWarning, match="not a readable checkpoint"),
     ):
-        KernelNE(**settings).fit(GRAPH)
+        KernelNE(**settings).fit(planted())
 
 
 def test_parameters(tmp_path):
@@ -121,20 +129,20 @@ def test_parameters(tmp_path):
         ({"checkpoint": "x", "checkpoint_every": 0}, "checkpoint_every=0"),
     ):
         with pytest.raises(ParameterError, match=message):
-            KernelNE(**changes).fit(GRAPH)
+            KernelNE(**changes).fit(planted())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     with pytest.raises(InputError, match=r"holds other files, such as thesis\.tex"):
-        KernelNE(**SETTINGS, checkpoint=tmp_path / "mine").fit(GRAPH)
+        KernelNE(**SETTINGS, checkpoint=tmp_path / "mine").fit(planted())
     (tmp_path / "file").write_text("x")
     for name in ("file", "no/such/folder"):
         with pytest.raises(InputError, match="cannot be used for checkpoints"):
-            KernelNE(**SETTINGS, checkpoint=tmp_path / name).fit(GRAPH)
+            KernelNE(**SETTINGS, checkpoint=tmp_path / name).fit(planted())
 
 
 def test_embeddings_of_folds_have_no_checkpoint(tmp_path):
     model = KernelNE(**SETTINGS, checkpoint=tmp_path / "run")
-    LinkPredictor(embedder=model, random_state=0).fit(GRAPH)
+    LinkPredictor(embedder=model, random_state=0).fit(planted())
     assert not (tmp_path / "run").exists()
 
 
@@ -148,10 +156,10 @@ def test_signals_stop_a_run_after_the_block(tmp_path):
 
         settings = SETTINGS | {"checkpoint": tmp_path / str(number), "checkpoint_every": "1h"}
         with pytest.raises(Interrupted, match=r"stopped after 5\d% of the walks") as caught:
-            KernelNE(**settings, progress=tell).fit(GRAPH)
+            KernelNE(**settings, progress=tell).fit(planted())
         assert caught.value.signum == number
         assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
-        same(KernelNE(**settings).fit(GRAPH), KernelNE(**SETTINGS).fit(GRAPH))
+        same(KernelNE(**settings).fit(planted()), KernelNE(**SETTINGS).fit(planted()))
 
 
 EMBED = ["embed", "g.edges", "-o", "out.npz", "--seed", "3", "--deterministic", "-d", "16", "--quiet"]

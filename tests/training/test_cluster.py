@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ from kernelne.training.parts import cluster
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'kernelne[cluster]'")
 
-GRAPH = load_dataset("planted:n=600,k=3,p_in=0.06,p_out=0.01,seed=1").graph
 SETTINGS = {
     "dim": 32, "walks_per_node": 12, "random_state": 7, "n_threads": 2, "parts": 4, "progress": False,
     "kernels": (("gaussian", 1.0), ("schoenberg", 1.5)),
@@ -33,6 +33,11 @@ SETTINGS = {
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
+
+
+@cache
+def planted():
+    return load_dataset("planted:n=600,k=3,p_in=0.06,p_out=0.01,seed=1").graph
 
 
 def _free_port() -> int:
@@ -120,7 +125,7 @@ def machines(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected():
-    return MKernelNE(**SETTINGS, engine="memory").fit(GRAPH)
+    return MKernelNE(**SETTINGS, engine="memory").fit(planted())
 
 
 def _same(one, other):
@@ -144,8 +149,8 @@ def _on_cluster(**changes):
 
 def test_a_cluster_gives_the_bits_of_one_process(machines, expected):
     assert sum(node["Alive"] for node in ray.nodes()) == 2
-    _same(_on_cluster().fit(GRAPH), expected)
-    plan = _on_cluster(parts=None).plan(GRAPH)
+    _same(_on_cluster().fit(planted()), expected)
+    plan = _on_cluster(parts=None).plan(planted())
     assert plan.parts == 8
     assert plan.told == "8 parts on a Ray cluster: machines 2, workers 4"
 
@@ -159,7 +164,7 @@ def test_workers_may_be_killed(machines, expected):
             killed.append(busy[0])
             _kill(busy[0])
 
-    _same(_on_cluster(progress=kill).fit(GRAPH), expected)
+    _same(_on_cluster(progress=kill).fit(planted()), expected)
     assert len(killed) == 2
 
 
@@ -169,13 +174,13 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 import ray
 ray.init(address=sys.argv[2], log_to_driver=False, configure_logging=False)
-from test_cluster import GRAPH, SETTINGS
+from test_cluster import SETTINGS, planted
 from kernelne import MKernelNE
 def die(done, total, loss):
     if done > 0.5 * total:
         os.kill(os.getpid(), signal.SIGKILL)
 kept = {"checkpoint": sys.argv[3], "checkpoint_every": 1e-9}
-MKernelNE(**SETTINGS | {"progress": die}, **kept, engine="ray").fit(GRAPH)
+MKernelNE(**SETTINGS | {"progress": die}, **kept, engine="ray").fit(planted())
 """
     given = [str(Path(__file__).parent), machines.address, str(tmp_path / "run")]
     ended = subprocess.run([sys.executable, "-c", code, *given], env=machines.environment, check=False)
@@ -185,7 +190,7 @@ MKernelNE(**SETTINGS | {"progress": die}, **kept, engine="ray").fit(GRAPH)
     model = _on_cluster(
         checkpoint=tmp_path / "run", progress=lambda done, total, _: seen.append(done / total)
     )
-    _same(model.fit(GRAPH), expected)
+    _same(model.fit(planted()), expected)
     assert seen[0] > 0.4
 
 
@@ -203,24 +208,24 @@ def test_a_block_that_always_fails_is_named(machines, monkeypatch):
 
     monkeypatch.setattr(ray, "remote", remote)
     with pytest.raises(KernelneError, match="block of center part 1 and context part 3 in episode 0 failed"):
-        _on_cluster().fit(GRAPH)
+        _on_cluster().fit(planted())
 
 
 def test_another_version_is_refused(machines, monkeypatch):
     monkeypatch.setattr(cluster, "__version__", "0.0.1")
     with pytest.raises(InputError, match=r"machine \S+ of the cluster has kernelne .*, not 0\.0\.1"):
-        _on_cluster().fit(GRAPH)
+        _on_cluster().fit(planted())
 
 
 def test_other_machines_must_ask_for_a_token(machines, monkeypatch):
     monkeypatch.setattr(cluster, "_is_here", lambda host: False)
     with pytest.raises(InputError, match=r"has another machine, \S+, and asks for no token"):
-        _on_cluster().fit(GRAPH)
+        _on_cluster().fit(planted())
 
 
 def test_kernels_of_ones_own_are_refused(machines, own_kernel):
     with pytest.raises(ParameterError, match="a cluster only knows those that are built in"):
-        _on_cluster(kernels=((own_kernel, 1.0),)).fit(GRAPH)
+        _on_cluster(kernels=((own_kernel, 1.0),)).fit(planted())
 
 
 def test_a_whole_machine_may_be_lost(machines, expected):
@@ -233,7 +238,7 @@ def test_a_whole_machine_may_be_lost(machines, expected):
             lost.append(done)
 
     with pytest.warns(UserWarning, match="machines lost: 1"):
-        _same(_on_cluster(progress=end).fit(GRAPH), expected)
+        _same(_on_cluster(progress=end).fit(planted()), expected)
     assert lost
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -29,13 +30,18 @@ from kernelne.walks.negatives import alias_table, draw_alias
 from kernelne.walks.rng import PARTS, draw, stream_key
 from kernelne.walks.sample import expected_visits, sample_walks, walk_graph
 
-GRAPH = load_dataset("planted:n=120,k=3,p_in=0.2,p_out=0.02,seed=1").graph
 MIXTURE = (("gaussian", 1.0), ("schoenberg", 1.5))
 SETTINGS = {"dim": 8, "walks_per_node": 20, "random_state": 7, "n_threads": 1}
 PRECISION = 5e-5
 
 
-def prepared(graph=GRAPH, executor=None, **changes):
+@cache
+def planted():
+    return load_dataset("planted:n=120,k=3,p_in=0.2,p_out=0.02,seed=1").graph
+
+
+def prepared(graph=None, executor=None, **changes):
+    graph = planted() if graph is None else graph
     backend = PartsBackend(executor or InMemory())
     return backend, backend.prepare(graph, config(**({"parts": 4} | changes)))
 
@@ -147,7 +153,7 @@ def test_of_light_pairs_some_are_kept_and_weigh_more(decay):
 
 def test_negatives_are_drawn_from_the_part_by_visits():
     _, ready = prepared()
-    visits = expected_visits(walk_graph(GRAPH), cpu.walk_plan(ready.config), 10)
+    visits = expected_visits(walk_graph(planted()), cpu.walk_plan(ready.config), 10)
     for part in range(4):
         nodes = nodes_of_part(ready.graph.find.places, ready.graph.schedule.bounds, part)
         keep, other = ready.noise[part]
@@ -268,15 +274,15 @@ def test_the_bits_do_not_depend_on_engine_threads_or_memory(random_graph, monkey
 
 def test_parts_of_kernels_of_ones_own(own_kernel):
     given = SETTINGS | {"kernels": ((own_kernel, 1.0), ("gaussian", 1.0)), "parts": 3}
-    made = MKernelNE(**given).fit(GRAPH)
+    made = MKernelNE(**given).fit(planted())
     assert made.loss_ < 1.0
-    _same(MKernelNE(**given, engine="disk").fit(GRAPH), made)
+    _same(MKernelNE(**given, engine="disk").fit(planted()), made)
 
 
 def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     model = KernelNE(**SETTINGS, parts=3, engine="disk")
-    model.fit(GRAPH)
+    model.fit(planted())
     assert isinstance(model.center_, np.memmap)
     assert model.center_.shape == (120, 8)
     del model
@@ -298,7 +304,7 @@ def test_a_failure_in_any_thread_ends_the_run(monkeypatch, work, n_threads):
     monkeypatch.setattr(sweeps._Sweep, work, fail)
     before = set(threading.enumerate())
     with pytest.raises(OutputError, match="cannot be written: No space left on device"):
-        KernelNE(**SETTINGS | {"parts": 5, "n_threads": n_threads}, engine="disk").fit(GRAPH)
+        KernelNE(**SETTINGS | {"parts": 5, "n_threads": n_threads}, engine="disk").fit(planted())
     assert set(threading.enumerate()) <= before
 
 
@@ -323,7 +329,7 @@ def test_visits_of_a_round(n_parts, size):
 
 def test_start_is_that_of_a_run_without_parts():
     backend, ready = prepared(learn_coefficients=True, kernels=MIXTURE)
-    plain = cpu.start(cpu.prepare(GRAPH, replace(ready.config, parts=None)))
+    plain = cpu.start(cpu.prepare(planted(), replace(ready.config, parts=None)))
     found = backend.fetch(backend.start(ready))
     np.testing.assert_array_equal(found.center, plain.center)
     np.testing.assert_array_equal(found.context, plain.context)
@@ -331,7 +337,7 @@ def test_start_is_that_of_a_run_without_parts():
 
 def test_vectors_that_explode_are_found():
     with pytest.raises(DivergenceError, match="training diverged"):
-        KernelNE(**SETTINGS | {"parts": 3}, learning_rate=1e6, l2=1.0).fit(GRAPH)
+        KernelNE(**SETTINGS | {"parts": 3}, learning_rate=1e6, l2=1.0).fit(planted())
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -352,21 +358,21 @@ def crash_at(share):
 @pytest.mark.parametrize("engines", [("memory", "memory"), ("disk", "disk"), ("memory", "disk")])
 def test_a_run_that_crashes_goes_on_with_any_engine(tmp_path, engines):
     settings = SETTINGS | {"kernels": MIXTURE, "parts": 4}
-    whole = MKernelNE(**settings).fit(GRAPH)
+    whole = MKernelNE(**settings).fit(planted())
     kept = {"checkpoint": tmp_path / "run", "checkpoint_every": 1e-9}
     for k, share in enumerate((0.05, 0.3, 0.9)):
         engine = engines[k % 2]
         with pytest.raises(CrashError):
-            MKernelNE(**settings, **kept, engine=engine, progress=crash_at(share)).fit(GRAPH)
+            MKernelNE(**settings, **kept, engine=engine, progress=crash_at(share)).fit(planted())
         names = [p.name for p in (tmp_path / "run").iterdir() if not p.name.startswith(".")]
         assert len(names) == 9  # both tables in four parts, and the file that names them
     seen = []
     last = MKernelNE(**settings, **kept, engine=engines[1], progress=lambda done, *_: seen.append(done))
-    _same(last.fit(GRAPH), whole)
+    _same(last.fit(planted()), whole)
     assert seen[0] > 0.8 * 2400
-    _same(MKernelNE(**settings, **kept, engine=engines[0], progress=crash_at(0)).fit(GRAPH), whole)
+    _same(MKernelNE(**settings, **kept, engine=engines[0], progress=crash_at(0)).fit(planted()), whole)
     with pytest.raises(InputError, match=r"parts 4 \(now 5\)"):
-        MKernelNE(**settings | {"parts": 5}, **kept).fit(GRAPH)
+        MKernelNE(**settings | {"parts": 5}, **kept).fit(planted())
     assert not list((tmp_path / "run").glob(".work-*"))
 
 
@@ -374,7 +380,7 @@ def test_a_run_that_crashes_goes_on_with_any_engine(tmp_path, engines):
 def test_a_damaged_part_is_found(tmp_path, damage):
     settings = SETTINGS | {"parts": 4, "checkpoint": tmp_path / "run", "checkpoint_every": 1e-9}
     with pytest.raises(CrashError):
-        KernelNE(**settings, progress=crash_at(0.5)).fit(GRAPH)
+        KernelNE(**settings, progress=crash_at(0.5)).fit(planted())
     (file,) = (tmp_path / "run").glob("*context-2.part")
     data = bytearray(file.read_bytes())
     data[100] ^= 1
@@ -383,7 +389,7 @@ def test_a_damaged_part_is_found(tmp_path, damage):
         pytest.raises(InputError, match="no checkpoint in it can be read"),
         pytest.warns(UserWarning, match="part 2 of the table context is damaged|No such file"),
     ):
-        KernelNE(**settings).fit(GRAPH)
+        KernelNE(**settings).fit(planted())
 
 
 # ---------------------------------------------------------------- plans
@@ -425,12 +431,12 @@ def test_parameters():
         ({"parts": 2, "window": 99, "walk_length": 99}, "window=99: must be at most 64 with parts"),
     ):
         with pytest.raises(ParameterError) as caught:
-            KernelNE(**SETTINGS | changes).fit(GRAPH)
+            KernelNE(**SETTINGS | changes).fit(planted())
         assert message in str(caught.value)
 
 
 def test_provenance_tells_the_parts():
-    made = KernelNE(**SETTINGS, parts=3).fit(GRAPH).to_embedding()
+    made = KernelNE(**SETTINGS, parts=3).fit(planted()).to_embedding()
     assert made.provenance["parameters"]["parts"] == 3
 
 

@@ -1,4 +1,4 @@
-"""What predicting links and ranking them share."""
+"""Before links are predicted or ranked: the embedding is checked, its direction told, and pairs become rows."""
 
 from __future__ import annotations
 
