@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -52,7 +53,13 @@ def test_messages_say_what_where_and_what_else():
 
 
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]
-LONELY = Graph.from_edges(*zip(*EDGES, strict=True), nodes=[9])
+
+
+@cache
+def lonely():
+    return Graph.from_edges(*zip(*EDGES, strict=True), nodes=[9])
+
+
 QUICK = {"dim": 4, "walks_per_node": 2, "n_threads": 1, "random_state": 0}
 FILES = {
     "a.net": '*Vertices 2\n1 "x"\n*Edges\n1 2\n',
@@ -64,18 +71,18 @@ WARNED = {
     "from_edges": lambda folder: Graph.from_edges([0, 1], [1, 2], [0.0, 1.0]),
     "as_graph of a list": lambda folder: as_graph([(0, 1, 0.0), (1, 2, 1.0)]),
     "from_table": lambda folder: Graph.from_table({"source": [0], "target": [1], "a": [1], "b": [2]}),
-    "MKernelNE": lambda folder: MKernelNE(**QUICK).fit(LONELY),
+    "MKernelNE": lambda folder: MKernelNE(**QUICK).fit(lonely()),
     "MKernelNE, of a list": lambda folder: MKernelNE(**QUICK).fit([(0, 1, 0.0), (1, 2, 1.0)]),
-    "KernelNE": lambda folder: KernelNE(**QUICK).fit_transform(LONELY),
-    "DeepWalk": lambda folder: baselines.DeepWalk(**QUICK).fit(LONELY),
-    "ProNE": lambda folder: baselines.ProNE(dim=4).fit_transform(LONELY),
+    "KernelNE": lambda folder: KernelNE(**QUICK).fit_transform(lonely()),
+    "DeepWalk": lambda folder: baselines.DeepWalk(**QUICK).fit(lonely()),
+    "ProNE": lambda folder: baselines.ProNE(dim=4).fit_transform(lonely()),
     "LinkPredictor": lambda folder: LinkPredictor().fit(EDGES, Embedding(np.eye(6), range(6))),
-    "LinkPredictor that embeds": lambda folder: LinkPredictor(embedder=MKernelNE(**QUICK)).fit(LONELY),
+    "LinkPredictor that embeds": lambda folder: LinkPredictor(embedder=MKernelNE(**QUICK)).fit(lonely()),
     "Pajek": lambda folder: read_graph(folder / "a.net"),
     "GML": lambda folder: read_graph(folder / "a.gml"),
     "edge list": lambda folder: read_graph(folder / "a.edges"),
     "bad lines": lambda folder: read_graph(folder / "bad.edges", skip_bad=True),
-    "write_graph": lambda folder: write_graph(LONELY, folder / "b.edges"),
+    "write_graph": lambda folder: write_graph(lonely(), folder / "b.edges"),
     "split_links": lambda folder: split_links([*EDGES, (5, 6), (6, 7)], test_share=0.9),
     "load": lambda folder: Embedding.load(folder / "a.npy"),
     "plot_map": lambda folder: plot_map(
@@ -108,5 +115,5 @@ def test_warnings_name_the_line_that_called(action, tmp_path):
 
 def test_warnings_within_a_pipeline_name_who_called():
     with pytest.warns(UserWarning, match="no edges") as caught:
-        make_pipeline(KernelNE(**QUICK)).fit(LONELY)
+        make_pipeline(KernelNE(**QUICK)).fit(lonely())
     assert all("sklearn" in warning.filename for warning in caught)

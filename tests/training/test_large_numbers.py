@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -24,7 +25,15 @@ from kernelne.walks.sample import WalkGraph, WalkPlan, pick_neighbour, sample_wa
 
 BORDERS = [2**31, 2**32, 2**40]
 MASK = 2**64 - 1
-RING = Graph.from_edges(np.arange(12), (np.arange(12) + 1) % 12)
+
+
+@cache
+def ring():
+    return Graph.from_edges(np.arange(12), (np.arange(12) + 1) % 12)
+
+
+def no_times():
+    return walk_graph(ring())[-2:]
 
 
 @pytest.fixture
@@ -58,14 +67,11 @@ def _draw(key, counter):
     return _mix((key + (counter + 1) * 0x9E3779B97F4A7C15) & MASK)
 
 
-NO_TIMES = walk_graph(RING)[-2:]
-
-
 @pytest.mark.parametrize("border", BORDERS)
 def test_walks_of_large_numbers_are_those_of_whole_numbers(border):
     plan, count = WalkPlan(np.uint64(5), 6, 1.0, 1.0), 40
     arrays = WalkGraph(
-        RING.offsets, RING.neighbours, np.empty(0, np.uint32), np.empty(0, np.int64), *NO_TIMES
+        ring().offsets, ring().neighbours, np.empty(0, np.uint32), np.empty(0, np.int64), *no_times()
     )
     walks, lengths = np.empty((count, 6), np.int64), np.empty(count, np.int64)
     first = border - count // 2
@@ -73,7 +79,7 @@ def test_walks_of_large_numbers_are_those_of_whole_numbers(border):
     for number, walk in enumerate(walks.tolist(), first):
         key = _key(5, 2, number)
         for step in range(1, 6):
-            near = RING.neighbours[2 * walk[step - 1] : 2 * walk[step - 1] + 2]
+            near = ring().neighbours[2 * walk[step - 1] : 2 * walk[step - 1] + 2]
             assert walk[step] == near[(_draw(key, step << 32) >> 32) * 2 >> 32]
     rounds = {number // 12: [] for number in range(first, first + count)}
     for number, start in enumerate(walks[:, 0].tolist(), first):
@@ -84,7 +90,15 @@ def test_walks_of_large_numbers_are_those_of_whole_numbers(border):
 @pytest.mark.parametrize("border", BORDERS)
 def test_training_on_walks_of_large_numbers_is_the_oracles(border):
     problem = Problem.random(
-        RING, 3, 8, [("gaussian", 1.0)], length=5, window=2, n_shared=4, n_walks=2 * border, rates=(0.5, 0.01)
+        ring(),
+        3,
+        8,
+        [("gaussian", 1.0)],
+        length=5,
+        window=2,
+        n_shared=4,
+        n_walks=2 * border,
+        rates=(0.5, 0.01),
     )
     for walk in (border - 1, border):
         tables, _, _ = problem.train(walk, walk + 1)
@@ -99,7 +113,7 @@ def test_training_on_walks_of_large_numbers_is_the_oracles(border):
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_a_run_goes_on_beyond_the_border(deterministic):
     settings = config(walks_per_node=2**31 - 1, dim=8, n_threads=2, deterministic=deterministic)
-    prepared = cpu.prepare(RING, settings)
+    prepared = cpu.prepare(ring(), settings)
     assert prepared.n_walks == 12 * (2**31 - 1)
     state = cpu.start(prepared)
     before = state.center.copy()
@@ -135,7 +149,7 @@ def test_edges_beyond_the_border(holes, p, q, weighted):
     if weighted:
         thresholds = holes(many + 4, np.uint32)
         thresholds[many - 1 :] = [2**32 - 1, 2**30, 2**32 - 1, 2**32 - 1, 2**32 - 1]
-    graph = WalkGraph(offsets, neighbours, thresholds, np.array([1, 2, 3]), *NO_TIMES)
+    graph = WalkGraph(offsets, neighbours, thresholds, np.array([1, 2, 3]), *no_times())
     walks, lengths = np.empty((3000, 8), np.int64), np.empty(3000, np.int64)
     sample_walks(graph, WalkPlan(np.uint64(1), 8, 1 / p, 1 / q), 0, walks, lengths)
     assert (lengths == 8).all()
