@@ -57,7 +57,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 #: Files that take longest: they come first, so that no process is left with one of them at the end.
 _LONG = {
     "test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_compare.py", "test_examples.py",
-    "test_cluster.py",
+    "test_cluster.py", "test_checkpoint.py", "test_own_kernels.py", "test_jit.py",
 }  # fmt: skip
 
 
