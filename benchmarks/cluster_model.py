@@ -62,17 +62,37 @@ def rates(graph: Any, config: Any) -> dict[str, float]:
         "prepare": prepare,
         "find": find,
         "train": (time.perf_counter() - start) / trained,
-        "copy": _copy_rate(),
+        "objects": _object_rate(graph.n_nodes // config.parts),
         "disk": _disk_rate(graph.n_nodes // config.parts),
     }
 
 
-def _copy_rate() -> float:
-    table = np.ones(2**25, np.float32)
-    start = time.perf_counter()
-    for _ in range(3):
-        table.copy()
-    return 3 * table.nbytes / (time.perf_counter() - start)
+def _object_rate(rows: int) -> float:
+    """Bytes a second of copying parts of so many rows from Ray's object store and to it, in a task."""
+    import ray
+
+    def copied(part: Any) -> Any:
+        return part.copy()
+
+    _start_ray(1)
+    task, table, times = ray.remote(copied), np.ones((rows, DIM), np.float32), 8
+    parts = [ray.put(table) for _ in range(8)]
+    for timed in (False, True):
+        start = time.perf_counter()
+        for _ in range(times if timed else 1):
+            parts = [task.remote(part) for part in parts]
+        ray.wait(parts, num_returns=len(parts))
+    seconds = time.perf_counter() - start
+    ray.shutdown()
+    return 2 * times * len(parts) * table.nbytes / seconds
+
+
+def _start_ray(workers: int) -> None:
+    import ray
+
+    ray.shutdown()
+    given: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    ray.init(address="local", num_cpus=workers, log_to_driver=False, configure_logging=False, **given)
 
 
 def _disk_rate(rows: int) -> float:
@@ -106,7 +126,7 @@ def predict(
         moved = (rounds * 2 * tables + 2 * 8 * pairs) / found["disk"]
         moved = max(moved, (work * workers + moved) / len(os.sched_getaffinity(0)))
     elif engine == "ray":
-        work += episodes * parts * 2 * tables / found["copy"] / workers + episodes * parts**2 * task
+        work += episodes * parts * 2 * tables / found["objects"] / workers + episodes * parts**2 * task
         if machines > 1:
             moved = episodes * tables / 2 / (gigabits / 8 * 1e9)
     prepare = found["prepare"] * n / found["nodes"]
@@ -115,11 +135,7 @@ def predict(
 
 def measured(graph: Any, config: Any, engine: str) -> float:
     if engine == "ray":
-        import ray
-
-        ray.shutdown()
-        given = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "log_to_driver": False}
-        ray.init(address="local", num_cpus=config.n_threads, **given)
+        _start_ray(config.n_threads)
         tiny = adapters.kernelne_graph(99, np.column_stack([np.arange(98), np.arange(1, 99)]))
         _run(tiny, replace(config, parts=config.n_threads), engine)  # workers start, and load compiled code
     return _run(graph, config, engine)
