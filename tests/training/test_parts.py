@@ -167,12 +167,15 @@ def test_negatives_are_drawn_from_the_part_by_visits():
 # ---------------------------------------------------------------- the steps of a block
 
 
-def _batches(centers):
-    """Where mini-batches of ordered pairs begin and end, by the rule: at most 16 centers and 32 pairs."""
-    start = 0
+def _batches(centers, n_contexts):
+    """Where mini-batches of ordered pairs begin and end, by the rule.
+
+    At most 16 centers, and one pair for 32 rows of contexts, from 8 to 32.
+    """
+    start, most = 0, min(max(n_contexts // 32, 8), 32)
     while start < len(centers):
         end, n_centers = start, 0
-        while end < min(start + 32, len(centers)):
+        while end < min(start + most, len(centers)):
             n_centers += end == start or centers[end] != centers[end - 1]
             if n_centers > 16:
                 break
@@ -191,7 +194,7 @@ def test_a_block_takes_the_steps_of_the_oracle(seed):
         window_decay=[1.0, 0.5][seed % 2], n_negative=int(rng.integers(1, 7)), l2=0.05,
         shared_negatives=int(rng.integers(1, 20)), seed=seed,
     )  # fmt: skip
-    rows = [3, 9, 60][seed % 3], 13
+    rows = [3, 9, 60][seed % 3], [13, 700, 1200][seed // 4]
     center, context = (
         rng.normal(0, 0.3 / max(1, dim / 16) ** 0.5, (n, dim)).astype(np.float32) for n in rows
     )
@@ -213,7 +216,7 @@ def test_a_block_takes_the_steps_of_the_oracle(seed):
     pairs, steps = Pairs(pairs.centers[order], pairs.contexts[order]), steps[order]
     key, m = np.uint64(stream_key(np.uint64(seed), PARTS, 5)), shared_negatives(settings)
     total = [0.0, 0.0, 0.0, 0.0]
-    for number, (start, end) in enumerate(_batches(pairs.centers)):
+    for number, (start, end) in enumerate(_batches(pairs.centers, rows[1])):
         negatives = [draw_alias(noise, np.uint64(draw(key, number * m + r))) for r in range(m)]
         rate = 0.002 - 0.001 * start / n_pairs
         c = pairs.centers[start:end].astype(np.int64)

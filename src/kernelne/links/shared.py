@@ -1,4 +1,4 @@
-"""Before links are predicted or ranked: the embedding is checked, its direction told, and pairs become rows."""
+"""Before links are predicted or ranked: the embedding is checked, and pairs become rows."""
 
 from __future__ import annotations
 

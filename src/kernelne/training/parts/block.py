@@ -12,7 +12,7 @@ from kernelne.model.kernels import kinds_of, own_key
 from kernelne.model.mixture import n_sums
 from kernelne.training.config import TrainingConfig
 from kernelne.training.cpu.loop import Mixture
-from kernelne.training.parts.loop import PairStep, make_pair_scratch
+from kernelne.training.parts.loop import PairStep, make_pair_scratch, most_pairs
 from kernelne.training.parts.pairs import Pairs, by_center, kept_weights
 from kernelne.training.parts.schedule import Block
 from kernelne.training.schedule import norm_limit
@@ -59,6 +59,7 @@ def train_block(
     step = PairStep(
         n_negative=config.n_negative,
         n_shared=shared_negatives(config),
+        n_pairs=most_pairs(len(context)),
         l2=np.float32(config.l2),
         first_rate=block.rates[0],
         last_rate=block.rates[1],

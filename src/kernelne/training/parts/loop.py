@@ -31,8 +31,9 @@ from kernelne.training.parts.schedule import ROW_BITS
 from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import draw
 
-#: Most center rows and most pairs of a mini-batch.
-_CENTERS, _PAIRS = 16, 32
+#: Most center rows and most pairs of a mini-batch. Its steps add up where it meets a row several times: of
+#: small parts a mini-batch has fewer pairs, one for this many rows, but not fewer than _FEWEST.
+_CENTERS, _PAIRS, _FEWEST, _ROWS_PER_PAIR = 16, 32, 8, 32
 _ROW = np.uint32(2**ROW_BITS - 1)
 _BITS = np.uint32(ROW_BITS)
 
@@ -48,6 +49,7 @@ class PairStep(NamedTuple):
 
     n_negative: int
     n_shared: int  # negatives of a mini-batch
+    n_pairs: int  # most pairs of a mini-batch
     l2: np.float32
     first_rate: float
     last_rate: float
@@ -79,6 +81,11 @@ class PairScratch(NamedTuple):
     far: Floats  # the part of D after the pairs, as a matrix
     values: Floats  # kernels × size of D
     slopes: Floats
+
+
+def most_pairs(n_rows: int) -> int:
+    """Return the most pairs of a mini-batch in a part with this many rows."""
+    return min(max(n_rows // _ROWS_PER_PAIR, _FEWEST), _PAIRS)
 
 
 def make_pair_scratch(n_shared: int, dim: int, n_kernels: int) -> PairScratch:
@@ -132,9 +139,9 @@ def _take(row: Any, at: Any, starts: Any, contexts: Any, step: Any, s: Any) -> A
     n_centers, n_pairs = 0, 0
     s.weights[:_PAIRS] = 0.0
     s.pairs[:] = 0.0
-    while n_centers < _CENTERS and n_pairs < _PAIRS and row < starts.size - 1:
+    while n_centers < _CENTERS and n_pairs < step.n_pairs and row < starts.size - 1:
         s.center_rows[n_centers] = row
-        for _ in range(min(starts[row + 1] - at - n_pairs, _PAIRS - n_pairs)):
+        for _ in range(min(starts[row + 1] - at - n_pairs, step.n_pairs - n_pairs)):
             context = contexts[at + n_pairs]
             weight = step.near[context >> _BITS]
             s.context_rows[n_pairs] = np.int64(context & _ROW)
@@ -162,7 +169,7 @@ def _prefetch(
     """Prefetch the rows of mini-batch `number`, which begins at pair `at` of center `row`."""
     for r in range(step.n_shared):
         prefetch_row(context, draw_alias(noise, draw(step.noise_key, number * step.n_shared + r)))
-    end = min(at + _PAIRS, contexts.size)
+    end = min(at + step.n_pairs, contexts.size)
     for k in range(at, end):
         prefetch_row(context, np.int64(contexts[k] & _ROW))
     for other in range(row, min(row + _CENTERS, starts.size - 1)):
