@@ -30,7 +30,7 @@ class Round(NamedTuple):
     and of other rows.
     """
 
-    pool: NDArray[np.int64]
+    pool: NDArray[np.int32]
     key: np.uint64
     rate: float
     push: float
@@ -49,5 +49,5 @@ def plan_rounds(n: int, seed: int, slower: float = 1.0) -> list[Round]:
         # In units in which a link's full pull moves a row onto the other end.
         rate = slower * _RATE * (1 - number / rounds) * (1 + LEVEL) / LEVEL
         key = np.uint64(stream_key(np.uint64(seed), _LAYOUT, np.uint64(number)))
-        found.append(Round(rng.integers(0, n, _POOL), key, rate, rate * _PUSH))
+        found.append(Round(rng.integers(0, n, _POOL).astype(np.int32), key, rate, rate * _PUSH))
     return found
