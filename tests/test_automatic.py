@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 from kernelne import Embedding, Graph, InputError, KernelNE, MKernelNE, ParameterError
 from kernelne.estimators import estimator_of
 from kernelne.model import combine_tables as making
-from kernelne.model import defaults, neighbour_sums
+from kernelne.model import defaults, joint_axes, neighbour_sums
+from kernelne.model.joint_axes import made_outside
 from kernelne.training.backend import Prepared
 from kernelne.training.cpu import backend as cpu
 from kernelne.training.state import TrainingState
@@ -378,10 +379,10 @@ def test_joint_rows_have_one_length_unless_columns_are_few(ring, dim, monkeypatc
     lengths = np.linalg.norm(made, axis=1)
     assert lengths.mean() == pytest.approx(3.0, rel=1e-5)
     assert (lengths.std() < 1e-5) == (dim >= 16)
-    monkeypatch.setattr(making, "_EQUAL_FROM", 1000)
+    monkeypatch.setattr(joint_axes, "EQUAL_FROM", 1000)
     plain = combine(ring, *tables, "joint", 3.0)
-    cosines = (made * plain).sum(axis=1) / lengths / np.linalg.norm(plain, axis=1)
-    np.testing.assert_allclose(cosines, 1.0, atol=1e-5)
+    rows = [table / np.linalg.norm(table, axis=1)[:, None] for table in (made, plain)]
+    np.testing.assert_allclose(rows[0] @ rows[0].T, rows[1] @ rows[1].T, atol=1e-5)
 
 
 def test_joint_keeps_two_roles_apart_and_is_smooth_where_there_is_one(ring):
@@ -437,10 +438,26 @@ def test_components_are_orthogonal_to_what_holds_most_of_the_largest(sizes, slab
     rows = np.array([3, 0, 7])
     some = making.combine_some(graph, *tables, "joint", frame, rows)
     np.testing.assert_allclose(some, made[rows], atol=1e-5)
-    np.testing.assert_array_equal(making.made_outside(made, frame.axes), ~largest)
+    np.testing.assert_array_equal(made_outside(made, frame.axes), ~largest)
     # A graph of one component needs no second axes.
     connected = Graph.from_edges(*np.array([(i, i + 1) for i in range(graph.n_nodes - 1)]).T)
     assert making.combine_in_frame(connected, *tables, "joint", 2.0)[1].axes.shape == (2 * dim, dim)
+
+
+@pytest.mark.parametrize(("dim", "alike"), [(16, True), (50, True), (128, True), (15, False)])
+@pytest.mark.parametrize("slabs", [1, 3])
+def test_columns_of_joint_vectors_vary_alike(dim, alike, slabs):
+    """Scaling them to one variance does not raise the noise in the smallest directions."""
+    graph, _ = _components([900])
+    rng = np.random.default_rng(5)
+    sizes = np.arange(1, dim + 1.0) ** -1
+    center = (rng.normal(size=(900, dim)) * sizes) @ np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+    tables = np.stack([center, center + 0.01 * rng.normal(size=center.shape)]).astype(np.float32)
+    made, _ = making.combine_in_frame(graph, *tables, "joint", 2.0, None, slabs)
+    spreads = made.std(axis=0)
+    assert (spreads.max() / spreads.min() < 1.5) == alike
+    singular = np.linalg.svd(made - made.mean(axis=0), compute_uv=False)
+    assert singular[0] > 4 * singular[-1]
 
 
 @pytest.mark.parametrize("slabs", [1, 3])

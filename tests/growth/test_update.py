@@ -24,7 +24,7 @@ from kernelne.embedding import provenance
 from kernelne.embedding.provenance import changed_kernels
 from kernelne.graph.ops import edges_of, neighbourhoods
 from kernelne.growth import update
-from kernelne.model import combine_tables as making
+from kernelne.model.joint_axes import made_outside
 
 SETTINGS = {"dim": 32, "random_state": 0, "n_threads": 1}
 
@@ -301,7 +301,7 @@ def _rings(*sizes):
 
 
 def _outside(embedding):
-    return making.made_outside(embedding.vectors, embedding.axes)
+    return made_outside(embedding.vectors, embedding.axes)
 
 
 @pytest.mark.parametrize(

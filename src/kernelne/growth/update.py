@@ -22,7 +22,8 @@ from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import as_undirected, neighbourhoods
 from kernelne.graph.shape import components
 from kernelne.graph.tables import choose_columns, is_table, lack_prefixes, table_columns
-from kernelne.model.combine_tables import Frame, combine_some, made_outside
+from kernelne.model.combine_tables import Frame, combine_some
+from kernelne.model.joint_axes import made_outside
 from kernelne.progress import Progress, reporting
 from kernelne.training.backend import OnBlock
 from kernelne.training.config import TrainingConfig

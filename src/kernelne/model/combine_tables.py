@@ -18,6 +18,7 @@ from kernelne._common.checks import available_threads
 from kernelne._common.jit import cached
 from kernelne.errors import ParameterError
 from kernelne.graph.shape import outside_largest
+from kernelne.model.joint_axes import EQUAL_FROM, apart_axes, equal_lengths, largest_directions, squares
 from kernelne.model.neighbour_sums import blocks, sum_in_slabs
 
 #: Ways to make the embedding from the two tables.
@@ -29,18 +30,8 @@ AS_TRAINED = "trained"
 #: Number of nodes from which the directions of joint rows are found; out of core it may be less.
 _DIRECTIONS_FROM, _FEWEST_DIRECTIONS_FROM = 2**17, 2**14
 
-#: Number of columns from which on joint rows have one length: in the plane they would lie on a circle.
-_EQUAL_FROM = 16
-
 #: Weight of the neighbours' mean in joint rows: the mean has less noise than a row itself.
 _NEAR = 5.0
-
-#: Power of the singular values of joint rows: below 1, so that groups in few directions count for more.
-_POWER = 0.85
-
-#: Directions of the largest component that the rows of the others are kept out of: as many as hold this share
-#: of its squares, at most this share of the columns.
-_HELD, _MOST_HELD = 0.98, 0.5
 
 
 def check_options(vectors: Any, norm: Any, dim: Any) -> None:
@@ -90,11 +81,12 @@ def combine_in_frame(
     what a node is as a center and what it is as a context apart: training moves a center towards the contexts
     of its neighbours, so one half is center plus 5 times the mean of these, the other context plus as much of
     the neighbours' centers. Both side by side are projected onto the `dim` directions in which they are
-    largest, of which the largest are shortened a little, and with 16 columns or more every row is scaled to
-    the same length. Where linked nodes are alike, this is nearly "smooth" rotated; where they are not, as in
-    bipartite graphs, the sum would mix both up. Training leaves components in directions at random, so that
-    some look alike: with 16 columns or more, rows outside the largest component are made orthogonal to the
-    directions that hold most of its rows. In the end, rows are scaled to mean length `norm`.
+    largest, of which the largest are shortened a little; with 16 columns or more these are rotated, so that
+    all columns vary alike, and every row is scaled to the same length. Where linked nodes are alike, this is
+    nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both up. Training
+    leaves components in directions at random, so that some look alike: with 16 columns or more, rows outside
+    the largest component are made orthogonal to the directions that hold most of its rows. In the end, rows
+    are scaled to mean length `norm`.
 
     out: the array to fill, (n, dim). As the tables, it may be mapped to a file: rows are made in blocks, so
     that beside these arrays only a block, the rows from which directions are found and a few numbers per
@@ -208,20 +200,20 @@ def _joint(
 
     with ThreadPoolExecutor(available_threads()) as threads, threadpool_limits(1, "blas"):
         if frame.axes is None:
-            moments = sum(threads.map(lambda rows: _squares(halves(rows)), parts(_some_nodes(n))))
-            axes: Any = _largest_directions(moments)
+            moments = sum(threads.map(lambda rows: squares(halves(rows)), parts(_some_nodes(n))))
+            axes: Any = largest_directions(moments)
             if outside is not None:
 
                 def inside(rows: Any) -> NDArray[np.float64]:
-                    return _squares(_equal_lengths(halves(rows) @ axes))
+                    return squares(equal_lengths(halves(rows) @ axes))
 
-                axes = _apart(axes, sum(threads.map(inside, parts(_some_inside(outside)))))
+                axes = apart_axes(axes, sum(threads.map(inside, parts(_some_inside(outside)))))
             frame = frame._replace(axes=axes)
         turned: Any = frame.axes
 
         def turn(places: Any) -> None:
             rows = wanted[places]
-            made[places] = _equal_lengths(_turn(halves(rows), turned, outside, rows))
+            made[places] = equal_lengths(_turn(halves(rows), turned, outside, rows))
 
         list(threads.map(turn, parts(np.arange(len(wanted)))))  # raises what a thread has raised
     return frame
@@ -242,13 +234,13 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
         for half, other in zip(halves, (context, center), strict=True):
             sum_in_slabs(linked, nodes, other.__getitem__, slabs, frame.weight, half)
         both = (np.hstack([half[rows] for half in halves]) for rows in blocks(0, len(nodes)))
-        return sum(_squares(turned(rows)) for rows in both)
+        return sum(squares(turned(rows)) for rows in both)
 
     with threadpool_limits(1, "blas"):  # the bits of a product depend on the number of threads
-        axes: Any = _largest_directions(moments(_some_nodes(n, most), lambda rows: rows))
+        axes: Any = largest_directions(moments(_some_nodes(n, most), lambda rows: rows))
         if outside is not None:
             inside = _some_inside(outside, most)
-            axes = _apart(axes, moments(inside, lambda rows: _equal_lengths(rows @ axes)))
+            axes = apart_axes(axes, moments(inside, lambda rows: equal_lengths(rows @ axes)))
     sum_in_slabs(
         linked,
         None,
@@ -257,7 +249,7 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
         frame.weight,
         made,
         lambda rows: _turn(np.hstack([center[rows], context[rows]]), axes, outside, rows),
-        _equal_lengths,
+        equal_lengths,
     )
     return frame._replace(axes=axes)
 
@@ -276,25 +268,10 @@ def _outside(linked: Any, axes: Any, dim: int) -> NDArray[np.bool_] | None:
 
     axes: those of the frame; None: of a new one.
     """
-    if dim < _EQUAL_FROM or (axes is not None and axes.shape[1] == dim):
+    if dim < EQUAL_FROM or (axes is not None and axes.shape[1] == dim):
         return None
     outside = outside_largest(linked)
     return outside if outside.any() or axes is not None else None
-
-
-def made_outside(vectors: NDArray[np.float32], axes: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which joint rows were made as those of nodes outside the largest component."""
-    dim = axes.shape[0] // 2
-    if axes.shape[1] == dim:
-        return np.zeros(len(vectors), bool)
-    held, *_ = np.linalg.lstsq(axes[:, :dim], axes[:, :dim] - axes[:, dim:], rcond=None)
-    values, directions = np.linalg.eigh((held + held.T) / 2)
-    kept = directions[:, values > 0.5].astype(np.float32)
-    found = [
-        np.linalg.norm(part @ kept, axis=1) < 0.01 * np.linalg.norm(part, axis=1)
-        for part in (vectors[rows] for rows in blocks(0, len(vectors)))
-    ]
-    return np.concatenate(found) if found else np.zeros(0, bool)
 
 
 def _turn(halves: Any, axes: Any, outside: Any, rows: Any) -> NDArray[np.float32]:
@@ -305,43 +282,6 @@ def _turn(halves: Any, axes: Any, outside: Any, rows: Any) -> NDArray[np.float32
         apart = outside[rows]
         turned[apart] = halves[apart] @ axes[:, dim:]
     return turned
-
-
-def _squares(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-    return np.asarray(rows.T @ rows, np.float64)
-
-
-def _largest_directions(moments: Any) -> NDArray[np.float32]:
-    """Return the half of the directions in which rows are largest, from the sum of their outer products.
-
-    The directions are scaled so that singular values are raised to _POWER.
-    """
-    dim = len(moments) // 2
-    values, axes = (each[..., : dim - 1 : -1] for each in np.linalg.eigh(moments))
-    # A direction has no sign of its own: the same one every time.
-    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(dim)] < 0, -1.0, 1.0)
-    if values[0] > 0:
-        axes *= np.maximum(values / values[0], 1e-12) ** ((_POWER - 1) / 2)
-    return np.ascontiguousarray(axes, np.float32)
-
-
-def _apart(axes: NDArray[np.float32], moments: Any) -> NDArray[np.float32]:
-    """Return the axes, and beside them those of rows outside the largest component.
-
-    moments: the sum of the outer products of the rows inside it.
-    """
-    values, directions = (each[..., ::-1] for each in np.linalg.eigh(moments))
-    held = np.searchsorted(np.cumsum(values), _HELD * values.sum()) + 1
-    kept = directions[:, : min(int(held), int(_MOST_HELD * len(moments)))]
-    return np.hstack([axes, axes - (axes @ kept) @ kept.T]).astype(np.float32)
-
-
-def _equal_lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale rows to length 1, in place, if they have enough columns; returns them."""
-    if rows.shape[1] >= _EQUAL_FROM:
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-        np.divide(rows, lengths, out=rows, where=lengths > 0)
-    return rows
 
 
 @cached(fastmath=True)
