@@ -256,6 +256,6 @@ class WalkEmbedder(Estimator):
             "seconds": round(self.seconds_, 3),
             "loss": None if math.isnan(self.loss_) else self.loss_,
             **({} if self._updated is None else {"update": self._updated}),
-            **({} if self.stopped is None else {"stopped_after": round(self.stopped.done, 4)}),
+            **({} if self.stopped is None else {"stopped_after": float(f"{self.stopped.done:.4g}")}),
             "versions": versions(),
         }
