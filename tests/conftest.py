@@ -54,15 +54,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.add_cleanup(compiling.wait)
 
 
-#: Files that take longest: they come first, so that no process is left with one of them at the end.
-_LONG = {
-    "test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_compare.py", "test_examples.py",
-    "test_cluster.py", "test_checkpoint.py", "test_own_kernels.py", "test_jit.py",
-}  # fmt: skip
+#: Files that take longest: they come first, so that no process is left with one of them at the end; before the
+#: others those that do without the training loop, until it is compiled.
+_LONG = [
+    "test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_cluster.py", "test_jit.py",
+    "test_checkpoint.py", "test_own_kernels.py", "test_examples.py", "test_compare.py",
+]  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in _LONG)
+    rank = {name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
 class GradientCheck(Protocol):
