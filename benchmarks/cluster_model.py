@@ -1,5 +1,5 @@
 """A model of the time of training in parts, from measured rates; it predicts runs that fit on this machine, which are
-then made, and graphs that do not.
+then made, and graphs that do not. Needs Ray.
 
 python benchmarks/cluster_model.py [--nodes 400000] [--walks 10] [--gigabits 10] [--cores 16]
 

@@ -78,7 +78,7 @@ def _drop_for_another():
 @pytest.mark.parametrize("number", ENDING)
 @pytest.mark.parametrize("dropping", [_drop, _drop_in_a_loop, _drop_for_another])
 def test_an_exception_that_code_of_others_drops_is_raised_again(number, dropping):
-    with pytest.raises((signals.Interrupted, signals.Stopped)), signals.handled():
+    with pytest.raises((signals.CtrlC, signals.Stopped)), signals.handled():
         timer = threading.Timer(0.1, os.kill, [os.getpid(), number])
         timer.start()
         dropping()
@@ -86,6 +86,16 @@ def test_an_exception_that_code_of_others_drops_is_raised_again(number, dropping
         for _ in range(100):
             time.sleep(0.05)
         pytest.fail("lost")
+
+
+def test_nothing_is_raised_again_that_was_answered():
+    for number in ENDING:
+        with signals.handled():
+            with contextlib.suppress(signals.CtrlC, signals.Stopped):
+                signal.raise_signal(number)
+            signals.answered()
+            time.sleep(0.2)
+            assert signals.stop_requested() is None
 
 
 def test_nothing_is_raised_after_the_end():

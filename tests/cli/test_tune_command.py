@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -150,3 +154,18 @@ BAD = {
 def test_bad_options(kernelne, town, options):
     result = kernelne("tune", "town.edges", *options.split(), "--quiet", cwd=town)
     assert_refused(result, town, *BAD[options])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_keeps_the_best_so_far(tmp_path):
+    command = [sys.executable, "-m", "kernelne", "tune", "karate", "--labels", "karate", "-o", "best.json"]
+    command += ["--walks-per-node", "2", "--n-threads", "1", "--trials", "1000000"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    told = [process.stderr.readline() for _ in range(4)]  # the graph, and some trials
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, (told, rest)
+    assert "interrupted: this is the best so far" in rest
+    assert json.loads((tmp_path / "best.json").read_text())["command"].startswith("kernelne embed")

@@ -2,8 +2,8 @@
 
 The first one sets a flag and raises an exception, so that files are left whole; a second one ends the process
 at once. Code of others may drop any exception, as Python itself does while a weak reference or ctypes calls
-back. One that is freed before the command ends was lost: it is raised again. Within `deferred()` there is no
-exception: the work looks at `stop_requested()` between its blocks.
+back. One that is freed before the command ends was lost: it is raised again, unless `answered()`. Within
+`deferred()` there is no exception: the work looks at `stop_requested()` between its blocks.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _AGAIN = 0.05  # seconds until a lost exception is raised again
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C; unlike its base class, it can be watched."""
+class CtrlC(KeyboardInterrupt):
+    """Unlike its base class, it can be watched."""
 
 
 class Stopped(SystemExit):
@@ -45,6 +45,19 @@ def stop_requested() -> int | None:
     return _State.number
 
 
+def answered() -> None:
+    """The command has heard the signal, and ends as it does without one."""
+    _State.number = None
+    _forget()
+
+
+def _forget() -> None:
+    """Do not raise the exception again."""
+    _State.watch = None
+    if _State.again is not None:
+        _State.again.cancel()
+
+
 @contextmanager
 def deferred() -> Iterator[None]:
     """While the block runs, a first signal only sets the flag; its exception is raised at the end."""
@@ -65,22 +78,18 @@ def handled() -> Iterator[None]:
     heard = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, _first) for number in heard}
     hook = sys.unraisablehook
-    sys.unraisablehook = lambda lost: (
-        None if isinstance(lost.exc_value, Interrupted | Stopped) else hook(lost)
-    )
+    sys.unraisablehook = lambda lost: None if isinstance(lost.exc_value, CtrlC | Stopped) else hook(lost)
     try:
         yield
     finally:
-        _State.watch = None
-        if _State.again is not None:
-            _State.again.cancel()
+        _forget()
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def _exception(number: int) -> BaseException:
-    error = Interrupted() if number == signal.SIGINT else Stopped(number)
+    error = CtrlC() if number == signal.SIGINT else Stopped(number)
     _State.watch = weakref.ref(error, lambda _: _raise_later(number))
     return error
 

@@ -28,6 +28,7 @@ from kernelne.cli.options import (
     takes,
 )
 from kernelne.cli.output import begin, duration, print_json, print_table, say, working
+from kernelne.cli.signals import answered
 from kernelne.errors import InputError, ParameterError
 
 #: Options that fix a parameter, which is then not searched.
@@ -115,6 +116,7 @@ def tune(
             random_state=random_state, progress=tell, training_progress=False if quiet else None,
         )  # fmt: skip
     if found.interrupted:
+        answered()
         say("interrupted: this is the best so far")
     command = embed_command(graph, given, found.estimator())
     facts = found.to_dict() | {"command": command}
