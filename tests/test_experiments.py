@@ -216,11 +216,14 @@ def test_kept_tables_are_as_the_store_writes_them(path):
 def test_the_default_is_set_beside_the_best_rival_of_each_cell(store):
     low, high = [0.1] * 5, [0.5] * 5
     for method, micro, macro in (("MKernelNE()", high, low), ("NetMF", low, high), ("ProNE", low, low)):
+        scaled = high if method == "NetMF" else low
         scores = {"raw_micro_f1": micro, "raw_macro_f1": macro}
+        scores |= {"standardised_micro_f1": scaled, "standardised_macro_f1": scaled}
         store.write("rivals", {"graph": "karate", "method": method, "seed": 0}, scores)
     methods = ("MKernelNE()", "NetMF", "ProNE")
     (section,) = default_rivals.render(store, graphs=("karate", "wine"), methods=methods)
     assert "50% on check graphs" in str(section)
+    assert "With all columns standardised it is 0% of the cells, and 50% if each rival" in str(section)
     *_, row = str(section).splitlines()
     assert row.startswith("| karate | check | 0.500 (0.100) |")
     assert row.endswith("| 50% | -0.400 |")
