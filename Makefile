@@ -54,7 +54,8 @@ test-package: $(STAMP)
 
 # On a machine with a card, by any Python that has pytest, NumPy, SciPy, torch and Triton.
 test-gpu:
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/training/test_gpu_device.py tests/view/test_on_gpu_device.py
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu tests/training/test_gpu_device.py \
+	    tests/training/test_resume_on_gpu.py tests/view/test_on_gpu_device.py
 
 # The lowest versions that pyproject.toml allows, and the newest there are, each in an environment of its own:
 # the tests of what depends on them. Old versions warn of themselves, so warnings are no failures there.

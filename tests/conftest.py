@@ -163,3 +163,15 @@ def own_kernel() -> Iterator[str]:
     register_kernel("cauchy_of_tests", cauchy_of_tests)
     yield "cauchy_of_tests"
     del KERNELS["cauchy_of_tests"]
+
+
+@pytest.fixture(scope="session")
+def card() -> None:
+    """Skip the test where there is no card to compile for."""
+    torch = pytest.importorskip("torch", reason="torch and triton are needed", exc_type=ImportError)
+    pytest.importorskip("triton", reason="torch and triton are needed", exc_type=ImportError)
+    pytest.importorskip("numba", reason="Numba is needed", exc_type=ImportError)
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA GPU is visible to torch")
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        pytest.skip("Triton is interpreted in this run: use pytest -m gpu")

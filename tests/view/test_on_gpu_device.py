@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
-pytest.importorskip("numba", reason="the layout of the CPU needs Numba")
-try:
-    import torch
-    import triton  # noqa: F401
-except (ImportError, OSError, ValueError) as error:  # the last two: a build for CUDA without its libraries
-    pytest.skip(f"torch and triton are needed: {error}", allow_module_level=True)
-if not torch.cuda.is_available():
-    pytest.skip("no CUDA GPU is visible to torch", allow_module_level=True)
-if os.environ.get("TRITON_INTERPRET") == "1":
-    pytest.skip("Triton is interpreted in this run: use pytest -m gpu", allow_module_level=True)
-
-from kernelne.view import layout, rounds
-
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("card")]
 
 
 @pytest.mark.parametrize("n", [2_000, 8_000, 40_000])
 def test_rows_are_where_the_cpu_puts_them(n, monkeypatch):
     """After a few rounds: rounding grows from round to round."""
+    from kernelne.view import layout, rounds
+
     monkeypatch.setattr(rounds, "n_rounds", lambda n: 4)
     rng = np.random.default_rng(n)
     table = rng.normal(size=(20, 16))[rng.integers(0, 20, n)] + 0.2 * rng.normal(size=(n, 16))
@@ -34,6 +21,8 @@ def test_rows_are_where_the_cpu_puts_them(n, monkeypatch):
 
 
 def test_groups_stay_together():
+    from kernelne.view import layout
+
     rng = np.random.default_rng(0)
     group = rng.integers(0, 10, 6_000)
     table = 3 * rng.normal(size=(10, 16))[group] + rng.normal(size=(6_000, 16))

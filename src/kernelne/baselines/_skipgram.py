@@ -29,16 +29,8 @@ from kernelne.model.mixture import n_sums
 from kernelne.training.cpu.backend import TrainBlock, WalkRun
 from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.evaluate import FAST, compiled
-from kernelne.training.cpu.loop import (
-    Step,
-    measure,
-    prefetch_walk,
-    read_rows,
-    sample_batch,
-    walks_at_once,
-    weigh_pairs,
-    write_rows,
-)
+from kernelne.training.cpu.loop import Step, sample_batch, walks_at_once, weigh_pairs
+from kernelne.training.cpu.rows import measure, read_rows, write_rows
 from kernelne.training.cpu.scratch import BATCH
 from kernelne.walks.negatives import AliasTable
 from kernelne.walks.sample import WalkGraph, WalkPlan
@@ -127,12 +119,17 @@ def _rate_of(walk: Any, step: Any) -> Any:
 
 
 @compiled
-def _step_walk(b: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, tables: Any, s: Any) -> Any:
-    """Train on walk b of the batch; returns its loss and the number of exploded rows."""
+def _step_walk(
+    b: Any, ahead: Any, rate: Any, n_pairs: Any, loss_kind: Any, step: Any, tables: Any, s: Any
+) -> Any:
+    """Train on walk b of the batch; returns its loss and the number of exploded rows.
+
+    ahead: the walk that comes next.
+    """
     length = s.lengths[b]
     n_contexts = length + step.n_shared
     n_bad = read_rows(b, rate, n_pairs, step, tables, s)
-    measure(length, n_contexts, step.window, s)
+    measure(length, n_contexts, step.window, ahead, tables, s)
     loss = _weigh(length, n_contexts, rate, loss_kind, s)
     write_rows(length, n_contexts, step.window, 0, tables, s)
     return loss, n_bad
@@ -160,14 +157,12 @@ def train_inner_products(
                 size = min(BATCH, high - start)
                 sample_batch(start, size, walking.graph, walking.plan, walking.noise, s)
                 for b in range(size):
-                    if b + 1 < size:
-                        prefetch_walk(b + 1, 0, tables, s)
                     if s.lengths[b] < 2:
                         continue
                     if s.lengths[b] != s.known[0]:
                         n_pairs = weigh_pairs(s.lengths[b], step, s)
                     rate = _rate_of(start + b, step)
-                    loss, bad = _step_walk(b, rate, n_pairs, loss_kind, step, tables, s)
+                    loss, bad = _step_walk(b, min(b + 1, size - 1), rate, n_pairs, loss_kind, step, tables, s)
                     loss += gather(b, rate, (start + b) / step.n_walks, clusters, tables.center, s)
                     sums[0] += n_pairs
                     sums[1] += loss

@@ -63,4 +63,5 @@ def alias_table(weights: NDArray[np.float64]) -> AliasTable:
 def draw_alias(table: Any, bits: Any) -> Any:
     """Draw a row with 64 random bits."""
     slot = below(bits, table.keep.size)
-    return slot if np.uint32(bits & LOW) <= table.keep[slot] else np.int64(table.other[slot])
+    other = np.int64(table.other[slot])  # read in any case: a branch would often be guessed wrong
+    return slot if np.uint32(bits & LOW) <= table.keep[slot] else other

@@ -48,24 +48,35 @@ class WalkPlan(NamedTuple):
 
 
 @cached()
-def start_node(seed: Any, walk: Any, n: Any) -> Any:
-    """Start node of walk number `walk`: each round of n walks starts once at every node, in a new order.
-
-    A Feistel network on [0, side)² ⊇ [0, n), side = ⌈√n⌉, is applied until the result is in [0, n).
-    """
-    key = stream_key(seed, START, walk // n)
+def _side(n: Any) -> Any:
+    """⌈√n⌉."""
     side = np.int64(np.sqrt(np.float64(n)))
     while side * side < n:
         side += 1
-    x = walk % n
+    return side
+
+
+@cached()
+def _permuted(key: Any, x: Any, side: Any, n: Any) -> Any:
+    """Element x < n of a permutation of the integers below n = side², or less: the one of this key.
+
+    A Feistel network on [0, side)² ⊇ [0, n) is applied until the result is in [0, n).
+    """
     while True:
-        left, right = x // side, x % side
+        left = np.int64(np.uint64(x) // np.uint64(side))
+        right = x - left * side
         for level in range(_FEISTEL_ROUNDS):
             turned = left + below(draw(key, right * _FEISTEL_ROUNDS + level), side)
             left, right = right, turned - side if turned >= side else turned
         x = left * side + right
         if x < n:
             return x
+
+
+@cached()
+def start_node(seed: Any, walk: Any, n: Any) -> Any:
+    """Start node of walk number `walk`: each round of n walks starts once at every node, in a new order."""
+    return _permuted(stream_key(seed, START, walk // n), walk % n, _side(n), n)
 
 
 @cached()
@@ -197,8 +208,14 @@ def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) ->
     """
     n = graph.starts.size if graph.starts.size else graph.offsets.size - 1
     first_order = plan.inverse_p == 1.0 and plan.inverse_q == 1.0
+    order, place, side = first // n, first % n, _side(n)
+    key = stream_key(plan.seed, START, order)
     for w in range(lengths.size):
-        start = start_node(plan.seed, first + w, n)
+        start = _permuted(key, place, side, n)
+        place += 1
+        if place == n:
+            order, place = order + 1, 0
+            key = stream_key(plan.seed, START, order)
         walks[w, 0] = graph.starts[start] if graph.starts.size else start
         lengths[w] = plan.length
         if graph.times.size:

@@ -15,22 +15,13 @@ from numpy.typing import NDArray
 from kernelne._common.jit import cached, uncached
 from kernelne.training.cpu.barrier import next_block, take, wait_for_all
 from kernelne.training.cpu.evaluate import FAST, compiled, evaluator
+from kernelne.training.cpu.rows import measure, prefetch_walk, read_rows, write_rows
 from kernelne.training.cpu.scratch import BATCH, Floats
-from kernelne.training.cpu.simd import (
-    TILE_COLUMNS,
-    TILE_ROWS,
-    add_products,
-    distances,
-    gather_row,
-    prefetch_row,
-    prefetch_row_to_read,
-)
+from kernelne.training.cpu.simd import prefetch_row, prefetch_row_to_read
 from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import LOW, NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
 
-#: How far apart deferred steps of one row are merged: looking further takes longer than it saves.
-_MERGED = 64
 #: Most batches of walks that a thread takes at a time, and an odd number with bits all over.
 _MOST_BATCHES, _SPREAD = 16, np.uint64(2654435761)
 
@@ -157,90 +148,6 @@ def _weigh_gradients(n: Any, rate: Any, mixture: Any, s: Any, sums: Any) -> Any:
 
 
 @compiled
-def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -> Any:
-    """Copy the rows of walk b of the batch to scratch; returns the number of exploded rows."""
-    length = s.lengths[b]
-    decay = rate * step.l2
-    n_bad = 0
-    for i in range(length):
-        v = s.walks[b, i]
-        s.center_rows[i] = v
-        s.context_rows[i] = v
-        s.center_norms[i] = gather_row(tables.center, v, s.centers, i)
-        s.context_norms[i] = gather_row(tables.context, v, s.contexts, i)
-        s.center_decay[i] = decay * s.pairs[i]
-        # A position has as many pairs behind it as the mirrored one has before it.
-        s.context_decay[i] = decay * s.pairs[length - 1 - i] if step.forward else s.center_decay[i]
-        n_bad += not s.center_norms[i] < step.norm_limit  # true for NaN, too
-        n_bad += not s.context_norms[i] < step.norm_limit
-    noise_decay = decay * np.float32(step.n_negative * n_pairs / step.n_shared)
-    for t in range(length, length + step.n_shared):
-        v = s.noise[b, t - length]
-        s.context_rows[t] = v
-        s.context_norms[t] = gather_row(tables.context, v, s.contexts, t)
-        s.context_decay[t] = noise_decay
-        n_bad += not s.context_norms[t] < step.norm_limit
-    return n_bad
-
-
-@compiled
-def measure(length: Any, n_contexts: Any, window: Any, s: Any) -> None:
-    """Compute the squared distances of all pairs with a weight, from the rows in scratch."""
-    for i in range(0, length, TILE_ROWS):
-        for t in range(0, n_contexts, TILE_COLUMNS):
-            near = t + TILE_COLUMNS > i - window and t < i + TILE_ROWS + window
-            if not near and t + TILE_COLUMNS <= length:
-                continue  # the weights are zero, and D holds zeros
-            distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
-
-
-_add_products = compiled(add_products)
-
-
-@compiled
-def _redirect(rows: Any, count: Any, base: Any, steps: Any, steps_rows: Any) -> None:
-    """Record the rows of the steps, and redirect the steps to positions base, base + 1, … of `steps`.
-
-    Steps of the same row, not too far apart, go to the position of the first: other cores read fewer.
-    """
-    for i in range(count):
-        row, at = rows[i], i
-        for k in range(max(0, i - _MERGED), i):
-            if steps_rows[base + k] == row:
-                at = k
-                break
-        if at == i:
-            steps_rows[base + i] = row
-            steps[base + i] = 0.0
-        rows[i] = base + at
-
-
-@compiled
-def write_rows(length: Any, n_contexts: Any, window: Any, slot: Any, tables: Any, s: Any) -> None:
-    """Add the steps of one walk to the tables, or to the arrays of deferred steps."""
-    center, context = tables.center, tables.context
-    if tables.deferred:
-        center, context = tables.center_steps, tables.context_steps
-        _redirect(s.center_rows, length, slot * s.center_rows.size, center, tables.center_rows)
-        _redirect(s.context_rows, n_contexts, slot * s.context_rows.size, context, tables.context_rows)
-    # An incomplete tile is filled with the last row, to which zero is added.
-    if length % TILE_ROWS:
-        s.center_rows[length] = s.center_rows[length - 1]
-        s.D[length] = 0.0
-    if n_contexts % TILE_ROWS:
-        s.context_rows[n_contexts] = s.context_rows[n_contexts - 1]
-    columns = s.D.shape[1]
-    _add_products(
-        center, s.center_rows, length, s.D, 1, n_contexts, length, window, s.contexts, s.centers,
-        s.center_decay,
-    )  # fmt: skip
-    _add_products(
-        context, s.context_rows, n_contexts, s.D, columns, length, length, window, s.centers, s.contexts,
-        s.context_decay,
-    )  # fmt: skip
-
-
-@compiled
 def sample_batch(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: Any) -> None:
     """Sample walks start … start + size − 1 and their negatives."""
     sample_walks(graph, plan, start, s.walks[:size], s.lengths[:size])
@@ -248,28 +155,6 @@ def sample_batch(start: Any, size: Any, graph: Any, plan: Any, noise: Any, s: An
         key = stream_key(plan.seed, NOISE, start + b)
         for r in range(s.noise.shape[1]):
             s.noise[b, r] = draw_alias(noise, draw(key, r))
-
-
-@compiled
-def prefetch_walk(b: Any, slot: Any, tables: Any, s: Any) -> None:
-    """Prefetch what walk b of the batch reads and writes; `slot`: where its steps go if they are deferred."""
-    if tables.deferred:
-        for i in range(s.lengths[b]):
-            prefetch_row_to_read(tables.center, s.walks[b, i])
-            prefetch_row_to_read(tables.context, s.walks[b, i])
-        for r in range(s.noise.shape[1]):
-            prefetch_row_to_read(tables.context, s.noise[b, r])
-        rows, columns = s.center_rows.size, s.context_rows.size
-        for i in range(rows):
-            prefetch_row(tables.center_steps, slot * rows + i)
-        for i in range(columns):
-            prefetch_row(tables.context_steps, slot * columns + i)
-        return
-    for i in range(s.lengths[b]):
-        prefetch_row(tables.center, s.walks[b, i])
-        prefetch_row(tables.context, s.walks[b, i])
-    for r in range(s.noise.shape[1]):
-        prefetch_row(tables.context, s.noise[b, r])
 
 
 @uncached(inline="always")  # in Numba, not in LLVM: as a function of its own it would be compiled twice
@@ -290,7 +175,7 @@ def train_walks(
         place = slot + start - first
         prefetch_walk(0, place, tables, s)
         for b in range(size):
-            if b + 1 < size:
+            if tables.deferred and b + 1 < size:
                 prefetch_walk(b + 1, place + b + 1, tables, s)
             length = s.lengths[b]
             if length < 2:
@@ -301,7 +186,7 @@ def train_walks(
             rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
             n_contexts = length + step.n_shared
             n_bad += read_rows(b, rate, n_pairs, step, tables, s)
-            measure(length, n_contexts, step.window, s)
+            measure(length, n_contexts, step.window, min(b + 1, size - 1), tables, s)
             here = sums[place + b if tables.deferred else 0]
             here[0] += n_pairs
             here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
