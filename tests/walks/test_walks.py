@@ -21,6 +21,7 @@ from kernelne.walks.sample import (
     expected_visits,
     sample_walks,
     start_node,
+    start_nodes,
     walk_graph,
 )
 
@@ -66,6 +67,14 @@ def test_every_round_starts_every_node_once(seed):
 @pytest.mark.parametrize("n", [65_536, 65_537, 1_000_003])
 def test_every_round_of_a_large_graph_starts_every_node_once(n):
     np.testing.assert_array_equal(np.sort(_starts(n, 5, 3 * n, n)), np.arange(n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 1000, 2**31 + 5])
+def test_starts_of_several_walks_are_those_of_each(n):
+    for first in (0, n - 1, 5 * n + n // 2):
+        starts = np.empty(40, np.int64)
+        start_nodes(np.uint64(9), first, n, starts)
+        np.testing.assert_array_equal(starts, [start_node(np.uint64(9), first + i, n) for i in range(40)])
 
 
 @pytest.mark.parametrize("n", [2**31 - 1, 2**31 + 5, 10**12])

@@ -50,25 +50,28 @@ class WalkPlan(NamedTuple):
 @cached()
 def _side(n: Any) -> Any:
     """⌈√n⌉."""
-    side = np.int64(np.sqrt(np.float64(n)))
-    while side * side < n:
-        side += 1
+    side = np.uint64(np.sqrt(np.float64(n)))
+    while side * side < np.uint64(n):
+        side += np.uint64(1)
     return side
 
 
 @cached()
-def _permuted(key: Any, x: Any, side: Any, n: Any) -> Any:
-    """Element x < n of a permutation of the integers below n = side², or less: the one of this key.
+def _turn(key: Any, pair: Any, side: Any, level: Any) -> Any:
+    """One round of a Feistel network on [0, side)², a pair being the upper and the lower 32 bits."""
+    left, right = pair >> U32, pair & LOW
+    left += (draw(key, right * np.uint64(_FEISTEL_ROUNDS) + np.uint64(level)) >> U32) * side >> U32
+    return right << U32 | (left - side if left >= side else left)
 
-    A Feistel network on [0, side)² ⊇ [0, n) is applied until the result is in [0, n).
-    """
+
+@cached()
+def _permuted(key: Any, x: Any, side: Any, n: Any) -> Any:
+    """The network applied to x < side², and to the result, until it is below n ≤ side²."""
     while True:
-        left = np.int64(np.uint64(x) // np.uint64(side))
-        right = x - left * side
+        pair = x // side << U32 | x % side
         for level in range(_FEISTEL_ROUNDS):
-            turned = left + below(draw(key, right * _FEISTEL_ROUNDS + level), side)
-            left, right = right, turned - side if turned >= side else turned
-        x = left * side + right
+            pair = _turn(key, pair, side, level)
+        x = (pair >> U32) * side + (pair & LOW)
         if x < n:
             return x
 
@@ -76,7 +79,35 @@ def _permuted(key: Any, x: Any, side: Any, n: Any) -> Any:
 @cached()
 def start_node(seed: Any, walk: Any, n: Any) -> Any:
     """Start node of walk number `walk`: each round of n walks starts once at every node, in a new order."""
-    return _permuted(stream_key(seed, START, walk // n), walk % n, _side(n), n)
+    key = stream_key(seed, START, walk // n)
+    return np.int64(_permuted(key, np.uint64(walk % n), _side(n), np.uint64(n)))
+
+
+@cached()
+def _permute(key: Any, first: Any, n: Any, out: Any) -> None:
+    """Write `_permuted` of first, first + 1, … to `out`, in loops that LLVM turns into vector code."""
+    side = _side(n)
+    for w in range(out.size):
+        x = np.uint64(first + w)
+        out[w] = x // side << U32 | x % side
+    for level in range(_FEISTEL_ROUNDS):
+        for w in range(out.size):
+            out[w] = _turn(key, np.uint64(out[w]), side, level)
+    for w in range(out.size):
+        pair = np.uint64(out[w])
+        x = (pair >> U32) * side + (pair & LOW)
+        out[w] = x if x < np.uint64(n) else _permuted(key, x, side, np.uint64(n))
+
+
+@cached()
+def start_nodes(seed: Any, first: Any, n: Any, out: Any) -> None:
+    """Write the start nodes of walks first, first + 1, … to `out`."""
+    done = 0
+    while done < out.size:
+        place = (first + done) % n
+        end = min(out.size, done + n - place)
+        _permute(stream_key(seed, START, (first + done) // n), place, n, out[done:end])
+        done = end
 
 
 @cached()
@@ -208,15 +239,9 @@ def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) ->
     """
     n = graph.starts.size if graph.starts.size else graph.offsets.size - 1
     first_order = plan.inverse_p == 1.0 and plan.inverse_q == 1.0
-    order, place, side = first // n, first % n, _side(n)
-    key = stream_key(plan.seed, START, order)
+    start_nodes(plan.seed, first, n, lengths)
     for w in range(lengths.size):
-        start = _permuted(key, place, side, n)
-        place += 1
-        if place == n:
-            order, place = order + 1, 0
-            key = stream_key(plan.seed, START, order)
-        walks[w, 0] = graph.starts[start] if graph.starts.size else start
+        walks[w, 0] = graph.starts[lengths[w]] if graph.starts.size else lengths[w]
         lengths[w] = plan.length
         if graph.times.size:
             lengths[w] = _walk_in_time(graph, stream_key(plan.seed, STEP, first + w), walks[w, : plan.length])
