@@ -59,7 +59,7 @@ def alias_table(weights: NDArray[np.float64]) -> AliasTable:
     return table
 
 
-@cached()
+@cached(_nrt=False)  # it makes no arrays
 def draw_alias(table: Any, bits: Any) -> Any:
     """Draw a row with 64 random bits."""
     slot = below(bits, table.keep.size)

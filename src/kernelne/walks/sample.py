@@ -18,6 +18,9 @@ from kernelne.walks.rng import LOW, START, STEP, U32, UNIT, below, draw, stream_
 if TYPE_CHECKING:
     from kernelne.graph import Graph
 
+#: Decorator for functions that make no arrays: without counts of references, which are shared by all threads.
+unowned = cached(_nrt=False)
+
 _FEISTEL_ROUNDS = 6
 _MAX_REJECTIONS = 64
 
@@ -47,7 +50,7 @@ class WalkPlan(NamedTuple):
     inverse_q: float
 
 
-@cached()
+@unowned
 def _side(n: Any) -> Any:
     """⌈√n⌉."""
     side = np.uint64(np.sqrt(np.float64(n)))
@@ -56,7 +59,7 @@ def _side(n: Any) -> Any:
     return side
 
 
-@cached()
+@unowned
 def _turn(key: Any, pair: Any, side: Any, level: Any) -> Any:
     """One round of a Feistel network on [0, side)², a pair being the upper and the lower 32 bits."""
     left, right = pair >> U32, pair & LOW
@@ -64,7 +67,7 @@ def _turn(key: Any, pair: Any, side: Any, level: Any) -> Any:
     return right << U32 | (left - side if left >= side else left)
 
 
-@cached()
+@unowned
 def _permuted(key: Any, x: Any, side: Any, n: Any) -> Any:
     """The network applied to x < side², and to the result, until it is below n ≤ side²."""
     while True:
@@ -76,14 +79,14 @@ def _permuted(key: Any, x: Any, side: Any, n: Any) -> Any:
             return x
 
 
-@cached()
+@unowned
 def start_node(seed: Any, walk: Any, n: Any) -> Any:
     """Start node of walk number `walk`: each round of n walks starts once at every node, in a new order."""
     key = stream_key(seed, START, walk // n)
     return np.int64(_permuted(key, np.uint64(walk % n), _side(n), np.uint64(n)))
 
 
-@cached()
+@unowned
 def _permute(key: Any, first: Any, n: Any, out: Any) -> None:
     """Write `_permuted` of first, first + 1, … to `out`, in loops that LLVM turns into vector code."""
     side = _side(n)
@@ -99,7 +102,7 @@ def _permute(key: Any, first: Any, n: Any, out: Any) -> None:
         out[w] = x if x < np.uint64(n) else _permuted(key, x, side, np.uint64(n))
 
 
-@cached()
+@unowned
 def start_nodes(seed: Any, first: Any, n: Any, out: Any) -> None:
     """Write the start nodes of walks first, first + 1, … to `out`."""
     done = 0
@@ -110,38 +113,37 @@ def start_nodes(seed: Any, first: Any, n: Any, out: Any) -> None:
         done = end
 
 
-@cached()
+@unowned
+def _search(values: Any, first: Any, n: Any, limit: Any) -> Any:
+    """First of n positions from `first` on whose ascending values are not below `limit`, else first + n.
+
+    The sign of a difference takes the place of branches, which would be guessed wrong half of the time.
+    """
+    while n > 1:
+        half = n >> 1
+        first += half & (np.int64(values[first + half - 1]) - limit >> 63)
+        n -= half
+    return first - (np.int64(values[first]) - limit >> 63) if n == 1 else first
+
+
+@unowned
 def pick_neighbour(graph: Any, v: Any, bits: Any) -> Any:
     """Draw a neighbour of v, which must have one, by weight; returns its position in `neighbours`."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
     if graph.thresholds.size == 0:
         return low + below(bits, high - low)
-    target = np.uint32(bits >> U32)
-    high -= 1
-    while low < high:
-        middle = (low + high) >> 1
-        if graph.thresholds[middle] > target:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return _search(graph.thresholds, low, high - low - 1, np.int64(bits >> U32) + 1)
 
 
-@cached()
+@unowned
 def _find(graph: Any, v: Any, u: Any) -> Any:
     """Position of u among the neighbours of v, or -1."""
     low, end = graph.offsets[v], graph.offsets[v + 1]
-    high = end
-    while low < high:
-        middle = (low + high) >> 1
-        if graph.neighbours[middle] < u:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and graph.neighbours[low] == u else np.int64(-1)
+    at = _search(graph.neighbours, low, end - low, np.int64(u))
+    return at if at < end and graph.neighbours[at] == u else np.int64(-1)
 
 
-@cached()
+@unowned
 def _probability(graph: Any, v: Any, position: Any) -> Any:
     """Probability of the first-order step from v along the edge at `position`, as rounded for sampling."""
     low, high = graph.offsets[v], graph.offsets[v + 1]
@@ -152,7 +154,7 @@ def _probability(graph: Any, v: Any, position: Any) -> Any:
     return (upto - below_it) * UNIT
 
 
-@cached()
+@unowned
 def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
     """node2vec's α of a step to x: the previous node, a neighbour of it, or neither."""
     if x == previous:
@@ -160,7 +162,7 @@ def _bias(graph: Any, plan: Any, previous: Any, x: Any) -> Any:
     return 1.0 if _find(graph, previous, x) >= 0 else plan.inverse_q
 
 
-@cached()
+@unowned
 def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: Any) -> Any:
     """Position of the next edge of a node2vec walk, by rejection sampling: no table per edge is needed.
 
@@ -204,7 +206,7 @@ def _second_order(graph: Any, plan: Any, previous: Any, v: Any, key: Any, step: 
     return chosen
 
 
-@cached()
+@unowned
 def _walk_in_time(graph: Any, key: Any, walk: Any) -> Any:
     """Fill `walk` from its first node on with steps along arcs that are no older than the last one.
 
@@ -230,7 +232,7 @@ def _walk_in_time(graph: Any, key: Any, walk: Any) -> Any:
     return walk.size
 
 
-@cached()
+@unowned
 def sample_walks(graph: Any, plan: Any, first: Any, walks: Any, lengths: Any) -> None:
     """Fill `walks` (count × length, int64) and `lengths` (count) with walks first, first + 1, …
 
