@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from skipgram_reference import walk_steps
 
 from kernelne.baselines._clusters import Clusters, pull
@@ -18,6 +19,11 @@ from kernelne.walks.rng import NOISE, draw, stream_key
 from kernelne.walks.sample import WalkPlan, sample_walks, walk_graph
 
 RATE = 0.02
+
+
+@njit
+def _pull(vector, row, reach, center, clusters):
+    return pull(vector, row, reach, center, clusters)
 
 
 def _problem(random_graph, seed, *, n, dim, length, window, n_shared, l2):
@@ -117,7 +123,7 @@ def test_a_pull_is_a_step_down_the_distance(assert_gradient_matches_finite_diff)
         return float(np.linalg.norm(at - centers, axis=1).min())
 
     table, moved = vectors.astype(np.float32), centers.astype(np.float32)
-    found = pull(table[2].copy(), 2, np.float32(0.5), table, moved)
+    found = _pull(table[2].copy(), 2, np.float32(0.5), table, moved)
     assert found == pytest.approx(distance(vectors[2]), rel=1e-5)
     change = table[2].astype(float) - vectors[2]
     assert_gradient_matches_finite_diff(distance, vectors[2], change / -0.5, rtol=1e-4, atol=1e-5)
@@ -128,6 +134,6 @@ def test_a_pull_is_a_step_down_the_distance(assert_gradient_matches_finite_diff)
 
 def test_a_vector_on_its_center_stays():
     table, centers = np.ones((1, 3), np.float32), np.ones((1, 3), np.float32)
-    assert pull(table[0].copy(), 0, np.float32(1.0), table, centers) == 0.0
+    assert _pull(table[0].copy(), 0, np.float32(1.0), table, centers) == 0.0
     assert (table == 1).all()
     assert (centers == 1).all()

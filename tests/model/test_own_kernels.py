@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from numba import njit
 
 from kernelne import (
     Embedding,
@@ -69,10 +70,15 @@ def test_one_definition_for_doubles_and_singles():
 
 def test_compiled_code_knows_them():
     loop = variant("kernelne.training.cpu.loop", own_key(KERNELS))
-    D = np.geomspace(1e-3, 50, 40).astype(np.float32)
+    evaluate_kernel, D = loop.evaluate_kernel, np.geomspace(1e-3, 50, 40).astype(np.float32)
+
+    @njit
+    def evaluate(kind, sigma, D, values, slopes):
+        evaluate_kernel(kind, sigma, D, values, slopes)
+
     for kind, (name, function) in zip(kinds_of(KERNELS), KERNELS.items(), strict=True):
         values, slopes = np.empty_like(D), np.empty_like(D)
-        loop.evaluate_kernel(kind, np.float32(1.5), D, values, slopes)
+        evaluate(kind, np.float32(1.5), D, values, slopes)
         expected = function(D.astype(np.float64), 1.5)
         np.testing.assert_allclose(values, expected[0], rtol=1e-4, atol=1e-6, err_msg=name)
         np.testing.assert_allclose(slopes, expected[1], rtol=1e-4, atol=1e-6, err_msg=name)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from reference import Problem
 
 from kernelne.graph import Graph
@@ -22,6 +23,11 @@ PRECISION = 5e-5
 
 kernel = st.tuples(st.sampled_from(list(KERNELS)), st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]))
 dims = st.one_of(st.integers(1, 70), st.sampled_from([128, 130]))
+
+
+@njit
+def _apply(table, steps, rows, part, n_parts, found):
+    apply_steps(table, steps, rows, part, n_parts, found)
 
 
 @st.composite
@@ -145,8 +151,8 @@ def test_deferred_steps_are_all_taken_from_the_starting_tables(random_graph, dat
         exact[1] -= problem.rate(walk) * gradients.context
         _assert_sums(sums[at], moments, len(problem.kernels))
     for part in range(3):
-        apply_steps(tables.center, tables.center_steps, tables.center_rows, part, 3, np.empty(3, np.int64))
-        apply_steps(tables.context, tables.context_steps, tables.context_rows, part, 3, np.empty(3, np.int64))
+        _apply(tables.center, tables.center_steps, tables.center_rows, part, 3, np.empty(3, np.int64))
+        _apply(tables.context, tables.context_steps, tables.context_rows, part, 3, np.empty(3, np.int64))
     n_additions = count * (problem.length + problem.n_shared)
     _assert_step(tables.center, starts[0], exact[0], n_additions)
     _assert_step(tables.context, starts[1], exact[1], n_additions)

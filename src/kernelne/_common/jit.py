@@ -44,6 +44,7 @@ def cached(**options: Any) -> Callable[..., Any]:
     """
     # Without a value, a function would be compiled with the option of the first function that calls it.
     options.setdefault("fastmath", False)
+    options.setdefault("no_cfunc_wrapper", True)  # none is passed to other functions as a value
 
     def decorate(function: Callable[..., Any]) -> Any:
         before = numba.config.CACHE_DIR

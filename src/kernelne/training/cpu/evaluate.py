@@ -14,8 +14,12 @@ from kernelne.training.cpu import fast_math  # noqa: F401  (registers the kernel
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
 #: Decorator for parts of a cached function. They are always inlined: the rounding of fast arithmetic depends
-#: on the optimiser, and a call would use the copy of the function that the process optimised first.
-compiled = uncached(nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True)
+#: on the optimiser, and a call would use the copy of the function that the process optimised first. They
+#: cannot be called from Python: what that needs would take a sixth of the time of compiling.
+compiled = uncached(
+    nogil=True, error_model="numpy", fastmath=FAST, _nrt=False, forceinline=True, no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)  # fmt: skip
 
 
 def _link(kind: int, function: Any, otherwise: Any) -> Any:
