@@ -54,8 +54,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.add_cleanup(compiling.wait)
 
 
-#: Files that take longest: they come first, so that no process is left with one of them at the end. The first
-#: of them do without the training loop, until it is compiled.
+#: Files that take longest: they come first, so that no process is left with one of them at the end.
 _LONG = [
     "test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_cluster.py", "test_jit.py",
     "test_checkpoint.py", "test_own_kernels.py", "test_examples.py", "test_compare.py",
