@@ -21,6 +21,7 @@ from kernelne.graph import Graph, as_graph
 from kernelne.graph.ops import count_isolated, neighbourhoods
 from kernelne.growth.update import fold_in, update_embedding
 from kernelne.model import combine_tables, defaults
+from kernelne.model.joint_axes import SHORT
 from kernelne.model.kernels import own_hashes
 from kernelne.progress import reporting
 from kernelne.training.backend import Backend, OnBlock, check_backend, load_backend, train
@@ -181,8 +182,13 @@ class WalkEmbedder(Estimator):
             # A slab is as large as four parts of one table, less than training took. It depends on the parts
             # alone, so that the bits are those of any engine.
             slabs = -(-self._trained_with.get("parts", 1) // 4)
-            made = combine_tables.combine_in_frame(self.graph_, self.center_, self.context_, *how, out, slabs)
+            chosen = "norm" in self.chosen_
+            made = combine_tables.combine_in_frame(
+                self.graph_, self.center_, self.context_, *how, out, slabs, chosen
+            )
             self._embedding, self._frame = made
+            if chosen and self._frame.grouped:
+                self.chosen_["norm"] = self._trained_with["norm"] = min(how[1], SHORT)
         return self._embedding
 
     def transform(self, edges: Any) -> Embedding:
@@ -252,7 +258,7 @@ class WalkEmbedder(Estimator):
             **({"own_kernels": dict(self._own_kernels)} if self._own_kernels else {}),
             "graph": describe_graph(self.graph_),
             "backend": parameters.pop("backend"),
-            "frame": {"weight": self._frame.weight, "scale": self._frame.scale},
+            "frame": {name: getattr(self._frame, name) for name in ("weight", "scale", "smoothing")},
             "seconds": round(self.seconds_, 3),
             "loss": None if math.isnan(self.loss_) else self.loss_,
             **({} if self._updated is None else {"update": self._updated}),

@@ -117,9 +117,10 @@ def embed(
         say("interrupted: nothing was written")
         Run.stopped_by = stopped.signum
         return
+    embedding = estimator.to_embedding()
     if "kernels" in estimator.chosen_ and not quiet:
         say(f"chosen: {_chosen(estimator.chosen_)}")
-    _save(estimator.to_embedding(), output, overwrite)
+    _save(embedding, output, overwrite)
     if kept is not None and stopped is None:
         kept.remove()
     if not quiet:

@@ -67,6 +67,24 @@ def remove_edges(graph: Graph, edges: NDArray[np.int64]) -> Graph:
     return Graph(offsets, graph.neighbours[keep], weights, graph.directed, graph.nodes, timed=timed)
 
 
+def within(graph: Graph, rows: NDArray[np.int64], steps: int) -> NDArray[np.bool_]:
+    """Return whether each node is at most so many steps from one of `rows`, along or against arcs."""
+    inside = np.zeros(graph.n_nodes, bool)
+    inside[rows] = True
+    arcs = graph.to_scipy()
+    for _ in range(steps):
+        reached = inside.astype(np.float32)
+        inside |= (arcs @ reached > 0) | (arcs.T @ reached > 0 if graph.directed else False)
+    return inside
+
+
+def among(graph: Graph, rows: NDArray[np.int64]) -> Graph:
+    """Return the graph of some nodes, given in ascending order, and the edges between them."""
+    arcs = graph.to_scipy()[rows][:, rows]
+    weights = None if graph.weights is None else arcs.data
+    return Graph(arcs.indptr.astype(np.int64), arcs.indices, weights, graph.directed, graph.nodes[rows])
+
+
 def add_edges(graph: Graph, more: Graph) -> Graph:
     """Return the graph with the nodes and edges of another one, which is directed if it is.
 

@@ -19,11 +19,11 @@ from kernelne.embedding import Embedding
 from kernelne.embedding.provenance import changed_kernels, describe_graph, versions
 from kernelne.errors import InputError, warn
 from kernelne.graph import Graph, as_graph
-from kernelne.graph.ops import as_undirected, neighbourhoods
+from kernelne.graph.ops import as_undirected, neighbourhoods, within
 from kernelne.graph.shape import components
 from kernelne.graph.tables import choose_columns, is_table, lack_prefixes, table_columns
 from kernelne.model.combine_tables import Frame, combine_some
-from kernelne.model.joint_axes import made_outside
+from kernelne.model.joint_axes import has_common, made_outside
 from kernelne.progress import Progress, reporting
 from kernelne.training.backend import OnBlock
 from kernelne.training.config import TrainingConfig
@@ -176,12 +176,12 @@ def update_embedding(
     _place(new_graph, np.asarray(center.any(axis=1) | context.any(axis=1)), center, context, config)
     moving = np.flatnonzero(changed | ~known)
     starts = moving[new_graph.degrees[moving] > 0].astype(np.int64)
-    near = _within(new_graph, moving, _REACH)
+    near = within(new_graph, moving, _REACH)
     if len(starts):
         before = center[~near], context[~near]
         _train(new_graph, config, starts, center, context, np.asarray(embedding.coefficients), progress)
         center[~near], context[~near] = before
-    again = np.flatnonzero(_within(new_graph, np.flatnonzero(near), 1))
+    again = np.flatnonzero(within(new_graph, np.flatnonzero(near), 1))
     if len(again):
         kind = str(embedding.provenance["parameters"].get("vectors", "center"))
         outside = _outside(embedding, frame, new_graph, rows, again)
@@ -219,8 +219,8 @@ def _settings_of(
     needed = {name for name in names if fields[name].default is MISSING}
     if not isinstance(told, dict) or not isinstance(frame, dict) or not needed <= told.keys():
         lacking.append("settings of its training")
-    elif told.get("vectors") == "joint" and embedding.axes is None:
-        lacking.append("axes")
+    elif told.get("vectors") == "joint" and (embedding.axes is None or "smoothing" not in frame):
+        lacking.append("axes" if embedding.axes is None else "smoothing (an older version made it)")
     if lacking:
         raise InputError(
             f"this embedding cannot be updated: it has no {', '.join(lacking)}; embed the graph once more "
@@ -241,7 +241,8 @@ def _settings_of(
     )
     rate = max(config.learning_rate * _RATE, config.min_learning_rate)
     config = replace(config, learning_rate=rate, learn_coefficients=False)
-    return config, Frame(embedding.axes, float(frame["weight"]), float(frame["scale"]))  # type: ignore[index]
+    weight, scale, smoothing = (float(frame.get(name, 0)) for name in ("weight", "scale", "smoothing"))  # type: ignore[union-attr]
+    return config, Frame(embedding.axes, weight, scale, smoothing)
 
 
 def _outside(
@@ -257,7 +258,7 @@ def _outside(
     are all made again: these are made as those of the largest, which are their neighbours now. New nodes are
     made as most of the known nodes of their component, or as outside where there are none.
     """
-    if frame.axes is None or frame.axes.shape[1] < frame.axes.shape[0]:
+    if frame.axes is None or not has_common(frame.axes):
         return None
     vectors, roots = _moved(embedding.vectors, rows), components(graph)
     # Others are new, or were folded in without links to known ones.
@@ -362,17 +363,6 @@ def _train(
     report: OnBlock
     with reporting(progress) as report:
         cpu.run(prepared, TrainingState(center, context, coefficients.copy()), None, report)
-
-
-def _within(graph: Graph, rows: NDArray[np.int64], steps: int) -> NDArray[np.bool_]:
-    """Return whether each node is at most so many steps from one of `rows`, along or against arcs."""
-    inside = np.zeros(graph.n_nodes, bool)
-    inside[rows] = True
-    arcs = graph.to_scipy()
-    for _ in range(steps):
-        reached = inside.astype(np.float32)
-        inside |= (arcs @ reached > 0) | (arcs.T @ reached > 0 if graph.directed else False)
-    return inside
 
 
 def _moved(table: Any, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +16,21 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from kernelne._common.checks import available_threads
 from kernelne._common.jit import cached
 from kernelne.errors import ParameterError
-from kernelne.graph.shape import outside_largest
-from kernelne.model.joint_axes import EQUAL_FROM, apart_axes, equal_lengths, largest_directions, squares
+from kernelne.graph import Graph
+from kernelne.graph.ops import among, within
+from kernelne.graph.shape import components, outside_largest
+from kernelne.model.joint_axes import (
+    EQUAL_FROM,
+    SHORT,
+    apart_axes,
+    equal_lengths,
+    has_common,
+    largest_directions,
+    lengths_outside,
+    squares,
+)
 from kernelne.model.neighbour_sums import blocks, sum_in_slabs
+from kernelne.model.smooth_rows import reach, smooth, weight_of
 
 #: Ways to make the embedding from the two tables.
 VECTORS = ("center", "sum", "concat", "smooth", "joint")
@@ -50,20 +61,23 @@ def n_tables(vectors: str, norm: float | str | None) -> float:
     """Memory for tables at the peak, in units of one trained table, the embedding included."""
     if vectors == "center":
         return 2 if norm in (None, AS_TRAINED) else 3
-    return {"sum": 3, "concat": 4, "smooth": 3.25, "joint": 3.25}[vectors]
+    return {"sum": 3, "concat": 4, "smooth": 3.25, "joint": 3.5}[vectors]
 
 
 class Frame(NamedTuple):
     """How vectors are made of both tables, so that those of other nodes can be made in the same space.
 
-    axes: (2·dim, dim) float32, the directions of joint rows, else None; or (2·dim, 2·dim), and the second
-    half is that of nodes outside the largest component. weight: of the neighbours in them. scale: factor of
-    all rows.
+    axes: (2·dim, dim) float32, the directions of joint rows, else None; or (2·dim + 1, 2·dim): the second
+    half is that of nodes outside the largest component, the last row is added to rows that have their length.
+    weight: of the neighbours in them. smoothing: of rows two steps away. scale: factor of all rows.
+    grouped: whether the nodes lie in small, clear groups.
     """
 
     axes: NDArray[np.float32] | None = None
     weight: float = 1.0
     scale: float = 1.0
+    smoothing: float = 0.0
+    grouped: bool = False
 
 
 def combine_in_frame(
@@ -74,6 +88,7 @@ def combine_in_frame(
     norm: float | str | None,
     out: NDArray[np.float32] | None = None,
     slabs: int = 1,
+    shorten: bool = False,
 ) -> tuple[NDArray[np.float32], Frame]:
     """Return the embedding (n, dim) made from both tables, and how it was made.
 
@@ -83,16 +98,19 @@ def combine_in_frame(
     the neighbours' centers. Both side by side are projected onto the `dim` directions in which they are
     largest, of which the largest are shortened a little; with 16 columns or more these are rotated, so that
     all columns vary alike, and every row is scaled to the same length. Where linked nodes are alike, this is
-    nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both up. Training
-    leaves components in directions at random, so that some look alike: with 16 columns or more, rows outside
-    the largest component are made orthogonal to the directions that hold most of its rows. In the end, rows
-    are scaled to mean length `norm`.
+    nearly "smooth" rotated; where they are not, as in bipartite graphs, the sum would mix both up. Then rows
+    are smoothed over the nodes two, four, … steps away, as far as walks remember where they came from, and
+    scaled to the same length again. Training leaves components in directions at random, so that some look
+    alike: with 16 columns or more, rows outside the largest component are made orthogonal to the directions
+    that hold most of its rows, are the longer the larger their own component is, and have one direction in
+    common. In the end, rows are scaled to mean length `norm`.
 
     out: the array to fill, (n, dim). As the tables, it may be mapped to a file: rows are made in blocks, so
     that beside these arrays only a block, the rows from which directions are found and a few numbers per
     node are in memory (for "joint" rows of a directed graph also the graph with its arcs in both directions).
     slabs: 1, or for tables that do not fit in memory into how many ranges their rows are divided; those of
     neighbours are read from one at a time. Vectors are the same up to rounding and the rows of directions.
+    shorten: whether the mean length is at most SHORT where nodes lie in small, clear groups.
     """
     frame = Frame()
     width = center.shape[1] * (1 + (vectors == "concat"))
@@ -117,6 +135,7 @@ def combine_in_frame(
     lengths = np.concatenate([np.sqrt(np.einsum("ij,ij->i", made[r], made[r])) for r in blocks(0, len(made))])
     mean = float(lengths.mean())
     if mean > 0:
+        norm = min(norm, SHORT) if shorten and frame.grouped else norm
         frame = frame._replace(scale=norm / mean)
         for rows in blocks(0, len(made)):
             made[rows] *= np.float32(frame.scale)
@@ -184,8 +203,8 @@ def _joint(
     n, dim = center.shape
     linked = _both_ways(graph) if graph.directed else graph
     if frame.axes is None:
-        frame = frame._replace(weight=_NEAR)
-    if outside is None or frame.axes is None or frame.axes.shape[1] == dim:
+        frame = frame._replace(weight=_NEAR, smoothing=weight_of(graph))
+    if outside is None or (frame.axes is not None and not has_common(frame.axes)):
         outside = _outside(linked, frame.axes, dim)
 
     def halves(rows: Any) -> NDArray[np.float32]:
@@ -201,21 +220,29 @@ def _joint(
     with ThreadPoolExecutor(available_threads()) as threads, threadpool_limits(1, "blas"):
         if frame.axes is None:
             moments = sum(threads.map(lambda rows: squares(halves(rows)), parts(_some_nodes(n))))
-            axes: Any = largest_directions(moments)
+            axes, grouped = largest_directions(moments, n)
             if outside is not None:
 
                 def inside(rows: Any) -> NDArray[np.float64]:
                     return squares(equal_lengths(halves(rows) @ axes))
 
                 axes = apart_axes(axes, sum(threads.map(inside, parts(_some_inside(outside)))))
-            frame = frame._replace(axes=axes)
+            frame = frame._replace(axes=axes, grouped=grouped)
         turned: Any = frame.axes
+        # Smoothing needs rows of nodes around those that are wanted, too.
+        every = np.array_equal(wanted, np.arange(n))
+        around = wanted if every else np.flatnonzero(within(linked, wanted, reach(frame.smoothing)))
+        near = made if every else np.empty((len(around), dim), np.float32)
 
         def turn(places: Any) -> None:
-            rows = wanted[places]
-            made[places] = equal_lengths(_turn(halves(rows), turned, outside, rows))
+            rows = around[places]
+            near[places] = equal_lengths(_turn(halves(rows), turned, outside, rows))
 
-        list(threads.map(turn, parts(np.arange(len(wanted)))))  # raises what a thread has raised
+        list(threads.map(turn, parts(np.arange(len(around)))))  # raises what a thread has raised
+        smooth(linked if every else among(linked, around), near, frame.smoothing, threads)
+        if not every:
+            made[:] = near[np.searchsorted(around, wanted)]
+    _finish(linked, wanted, turned, outside, made)
     return frame
 
 
@@ -226,7 +253,7 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
     """
     n, dim = center.shape
     linked = _both_ways(graph) if graph.directed else graph
-    frame, outside = Frame(weight=_NEAR), _outside(linked, None, dim)
+    frame, outside = Frame(weight=_NEAR, smoothing=weight_of(graph)), _outside(linked, None, dim)
     most = max(n // (2 * slabs), _FEWEST_DIRECTIONS_FROM)  # both halves of them take as much as a slab
 
     def moments(nodes: Any, turned: Any) -> Any:
@@ -237,7 +264,7 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
         return sum(squares(turned(rows)) for rows in both)
 
     with threadpool_limits(1, "blas"):  # the bits of a product depend on the number of threads
-        axes: Any = largest_directions(moments(_some_nodes(n, most), lambda rows: rows))
+        axes, grouped = largest_directions(moments(_some_nodes(n, most), lambda rows: rows), n)
         if outside is not None:
             inside = _some_inside(outside, most)
             axes = apart_axes(axes, moments(inside, lambda rows: equal_lengths(rows @ axes)))
@@ -251,7 +278,22 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
         lambda rows: _turn(np.hstack([center[rows], context[rows]]), axes, outside, rows),
         equal_lengths,
     )
-    return frame._replace(axes=axes)
+    with ThreadPoolExecutor(available_threads()) as threads:
+        smooth(linked, made, frame.smoothing, threads, slabs)
+    _finish(linked, np.arange(n), axes, outside, made)
+    return frame._replace(axes=axes, grouped=grouped)
+
+
+def _finish(linked: Any, wanted: Any, axes: Any, outside: Any, made: NDArray[np.float32]) -> None:
+    """Give smoothed rows their lengths, and those outside the largest component what they have in common."""
+    dim = made.shape[1]
+    roots = None if outside is None else components(linked)
+    for part in blocks(0, len(made)):
+        rows, nodes = equal_lengths(made[part]), wanted[part]
+        if roots is not None:
+            apart = np.flatnonzero(outside[nodes])
+            lengths = lengths_outside(np.bincount(roots)[roots[nodes[apart]]])
+            rows[apart] = rows[apart] * lengths[:, None] + axes[-1, dim:]
 
 
 def _some_nodes(n_nodes: int, most: int = _DIRECTIONS_FROM) -> NDArray[np.int64]:
@@ -268,7 +310,7 @@ def _outside(linked: Any, axes: Any, dim: int) -> NDArray[np.bool_] | None:
 
     axes: those of the frame; None: of a new one.
     """
-    if dim < EQUAL_FROM or (axes is not None and axes.shape[1] == dim):
+    if dim < EQUAL_FROM or (axes is not None and not has_common(axes)):
         return None
     outside = outside_largest(linked)
     return outside if outside.any() or axes is not None else None
@@ -277,10 +319,10 @@ def _outside(linked: Any, axes: Any, dim: int) -> NDArray[np.bool_] | None:
 def _turn(halves: Any, axes: Any, outside: Any, rows: Any) -> NDArray[np.float32]:
     """Return both halves of some rows, projected; outside: which of all rows have axes of their own."""
     dim = halves.shape[1] // 2
-    turned: NDArray[np.float32] = halves @ axes[:, :dim]
+    turned: NDArray[np.float32] = halves @ axes[: 2 * dim, :dim]
     if outside is not None:
         apart = outside[rows]
-        turned[apart] = halves[apart] @ axes[:, dim:]
+        turned[apart] = halves[apart] @ axes[: 2 * dim, dim:]
     return turned
 
 
@@ -317,13 +359,11 @@ def _add_neighbours(
         made[i] += mean
 
 
-def _both_ways(graph: Any) -> Any:
-    """Return offsets, neighbours and weights of the graph with all arcs in both directions."""
+def _both_ways(graph: Any) -> Graph:
+    """Return the graph with all arcs in both directions."""
     arcs = graph.to_scipy()
     rows = csr_array(arcs + arcs.T)
-    return SimpleNamespace(
-        n_nodes=graph.n_nodes, offsets=rows.indptr, neighbours=rows.indices, weights=rows.data
-    )
+    return Graph(rows.indptr.astype(np.int64), rows.indices, rows.data, False, graph.nodes)
 
 
 def _shares_of(graph: Any, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {
 }  # fmt: skip
 
 #: Walks per node: _WALKS · √(mean degree), clipped; fewer for large graphs, more for small ones.
-_WALKS, _FEWEST, _MOST = 10.0, 60.0, 80.0
+_WALKS, _FEWEST, _MOST = 9.0, 50.0, 70.0
 _LARGE, _SMALL = 50_000, 1_000
 #: Bounds of the weight of a pair relative to that of a pair one step closer.
 _FORGOTTEN, _KEPT = 0.05, 0.8
@@ -40,8 +40,8 @@ _LENGTH, _SHORTEST, _LONGEST = 75.0, 1.0, 4.0
 
 #: Values for a graph of 2,000 nodes and 4,000 edges, where the graph is not known.
 AUTO: dict[str, Any] = PLAIN | {
-    "kernels": _gaussians(1.25, 5.0), "walks_per_node": 60, "window_decay": 0.5,
-    "learning_rate": 0.17, "vectors": "joint", "norm": 3.5,
+    "kernels": _gaussians(1.25, 5.0), "walks_per_node": 50, "window_decay": 0.5,
+    "learning_rate": 0.2, "vectors": "joint", "norm": 3.5,
 }  # fmt: skip
 
 #: In bipartite graphs links are asked for: nodes are to be ranked, many more than there are groups. Narrow

@@ -1,0 +1,77 @@
+"""Rows smoothed over the nodes two, four, … steps away: what is noise in each of them averages out."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelne._common.jit import cached
+from kernelne.model.neighbour_sums import blocks
+
+#: Weight of the rows two steps away: (_SHARE · memory of walks)^4, at most _MOST; below _LEAST there is none.
+_SHARE, _MOST, _LEAST = 2.0, 0.95, 0.1
+#: Terms of the series are added until the next one would weigh less than this.
+_SMALLEST = 0.5
+#: Number of columns that are smoothed at a time: those of a row are one cache line.
+_COLUMNS = 16
+
+
+def weight_of(graph: Any) -> float:
+    """Weight of the rows two steps away for this graph: the more walks remember, the more these tell."""
+    weight = min((_SHARE * graph.memory_of_walks) ** 4, _MOST)
+    return float(f"{weight:.3g}") if weight >= _LEAST else 0.0
+
+
+def reach(weight: float) -> int:
+    """How many steps away a row has an effect."""
+    return 2 * max(round(math.log(_SMALLEST) / math.log(weight)), 1) if weight else 0
+
+
+def smooth(graph: Any, rows: NDArray[np.float32], weight: float, threads: Executor, slabs: int = 1) -> None:
+    """Replace R by the sum of (weight · P²)^k R, k = 0, 1, …; P: means over neighbours, by weight of edges.
+
+    Two steps lead to nodes of the same role, also where linked nodes are unlike each other.
+
+    rows: (n, dim), changed in place; may be mapped to a file, as it is gone through a few columns at a time.
+    slabs: beside it at most about an n-th of its size is in memory.
+    """
+    if not weight:
+        return
+    n, dim = rows.shape
+    weights = np.empty(0, np.float32) if graph.weights is None else graph.weights
+    columns = min(max(dim // (2 * slabs), 1), _COLUMNS)
+    parts = list(blocks(0, n))
+    for first in range(0, dim, columns):
+        here = rows[:, first : first + columns]
+        near = np.ascontiguousarray(here)
+        far = np.empty_like(near)
+        for _ in range(reach(weight) // 2):
+            for factor in (1.0, weight):
+                arrays = graph.offsets, graph.neighbours, weights, np.float32(factor), near, far
+                list(threads.map(partial(_fill_means, *arrays), parts))  # raises what a thread has raised
+                near, far = far, near
+            here += near
+
+
+@cached(fastmath=True)
+def _fill_means(
+    offsets: Any, neighbours: Any, weights: Any, factor: Any, rows: Any, made: Any, nodes: Any
+) -> None:
+    """Fill made[i] for some nodes with `factor` times the weighted mean of the rows of its neighbours."""
+    for i in range(nodes.start, nodes.stop):
+        begin, end = offsets[i], offsets[i + 1]
+        total = float(end - begin)
+        if weights.size:
+            total = 0.0  # float64: sums of float32 may overflow
+            for k in range(begin, end):
+                total += weights[k]
+        made[i] = 0.0
+        for k in range(begin, end):
+            share = factor * np.float32((weights[k] if weights.size else 1.0) / total)
+            for column in range(made.shape[1]):
+                made[i, column] += share * rows[neighbours[k], column]
