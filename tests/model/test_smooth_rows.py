@@ -109,8 +109,8 @@ def _groups(n_groups, size, spread):
     """Nodes that lie around the centers of their groups, on a ring of all nodes; and both their tables."""
     rng = np.random.default_rng(8)
     n = n_groups * size
-    centers = rng.normal(size=(n_groups, 32)) * np.linspace(0.5, 3, n_groups)[:, None]
-    rows = np.repeat(centers, size, axis=0) + spread * rng.normal(size=(n, 32))
+    centers = rng.normal(size=(n_groups, 64)) * np.linspace(0.5, 3, n_groups)[:, None]
+    rows = np.repeat(centers, size, axis=0) + spread * rng.normal(size=(n, 64))
     # Neighbours' rows are those of the same group, but for one node of each.
     graph = Graph.from_edges(np.arange(n), np.roll(np.arange(n), -1))
     return graph, np.stack([rows, rows]).astype(np.float32)
@@ -118,10 +118,16 @@ def _groups(n_groups, size, spread):
 
 @pytest.mark.parametrize(
     ("n_groups", "size", "spread", "grouped"),
-    [(20, 30, 0.01, True), (20, 30, 1.0, False), (20, 4, 0.01, False), (5, 300, 0.01, False)],
+    [
+        (40, 30, 0.01, True),
+        (40, 30, 1.0, False),
+        (40, 4, 0.01, False),
+        (40, 110, 0.01, False),
+        (20, 30, 0.01, False),
+    ],
 )
 @pytest.mark.parametrize("slabs", [1, 2])
-def test_small_clear_groups_are_equally_far_apart_and_have_short_rows(
+def test_many_small_clear_groups_are_equally_far_apart_and_have_short_rows(
     n_groups, size, spread, grouped, slabs, monkeypatch
 ):
     monkeypatch.setattr(smooth_rows, "_MOST", 0.0)
@@ -133,7 +139,7 @@ def test_small_clear_groups_are_equally_far_apart_and_have_short_rows(
     asked, _ = combine_tables.combine_in_frame(graph, *tables, "joint", 3.0, None, slabs)
     assert np.linalg.norm(asked, axis=1).mean() == pytest.approx(3.0, rel=1e-4)
     if grouped:
-        middles = made.reshape(n_groups, size, 32).mean(axis=1)
+        middles = made.reshape(n_groups, size, 64).mean(axis=1)
         middles /= np.linalg.norm(middles, axis=1, keepdims=True)
         cosines = (middles @ middles.T)[np.triu_indices(n_groups, 1)]
         assert np.abs(cosines).max() < 0.15

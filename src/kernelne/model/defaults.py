@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {
 }  # fmt: skip
 
 #: Walks per node: _WALKS · √(mean degree), clipped; fewer for large graphs, more for small ones.
-_WALKS, _FEWEST, _MOST = 9.0, 50.0, 70.0
+_WALKS, _FEWEST, _MOST = 10.0, 50.0, 75.0
 _LARGE, _SMALL = 50_000, 2_000
 #: Bounds of the weight of a pair relative to that of a pair one step closer.
 _FORGOTTEN, _KEPT = 0.05, 0.8

@@ -22,10 +22,10 @@ _HELD, _MOST_HELD = 0.98, 0.5
 _APART, _LARGE, _GROWTH = 0.6, 10.0, 0.75
 _COMMON = 0.5
 
-#: Groups are clear where the next direction holds this many times less than the last one of theirs, and small
-#: if they have at least and at most so many nodes on average.
-_CLEAR, _FEWEST, _MOST = 10.0, 10, 100
-#: Mean length of rows in small, clear groups. Most of these have no labelled node if few nodes have a label:
+#: Groups are clear where the next direction holds this many times less than the last one of theirs, many from
+#: this number on, and small if they have at least and at most so many nodes on average.
+_CLEAR, _MANY, _FEWEST, _MOST = 10.0, 32, 10, 100
+#: Mean length of rows in many small groups. Most of these have no labelled node if few nodes have a label:
 #: with short rows a classifier answers with the most frequent class then, not with one at random.
 SHORT = 1.15
 
@@ -86,9 +86,9 @@ def largest_directions(moments: Any, n_nodes: int) -> tuple[NDArray[np.float32],
 
 
 def _clear_groups(values: NDArray[np.float64], n_nodes: int) -> int:
-    """Return the number of directions of small, clear groups; 0 if there are none."""
-    least, most = -(-n_nodes // _MOST), min(n_nodes // _FEWEST, len(values) - 1)
-    if least < 1 or most < least:
+    """Return the number of directions of small, clear groups; 0 if there are none, or few."""
+    least, most = max(-(-n_nodes // _MOST), _MANY), min(n_nodes // _FEWEST, len(values) - 1)
+    if most < least:
         return 0
     falls = values[least - 1 : most] / values[least : most + 1]
     return least + int(falls.argmax()) if falls.max() >= _CLEAR else 0
