@@ -34,7 +34,8 @@ def _problem(random_graph, seed, *, n, dim, length, window, n_shared, l2):
     walking = Walking(walk_graph(graph), plan, alias_table(rng.random(n) + 0.1), step)
     center, context = rng.normal(0, 1.5 / np.sqrt(dim), (2, n, dim)).astype(np.float32)
     no_steps, no_rows = np.empty((0, dim), np.float32), np.empty(0, np.int64)
-    tables = Tables(center, context, False, no_steps, no_rows, no_steps, no_rows)
+    no_ends = np.zeros((2, 1, 2), np.int64)
+    tables = Tables(center, context, False, no_steps, no_rows, no_steps, no_rows, no_rows, no_rows, no_ends)
     return walking, tables, make_scratch(length, n_shared, dim, 1)
 
 

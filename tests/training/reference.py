@@ -129,6 +129,7 @@ class Problem:
             self.center.copy(), self.context.copy(), deferred,
             np.full((rows, dim), np.nan, np.float32), np.full(rows, -1),
             np.full((columns, dim), np.nan, np.float32), np.full(columns, -1),
+            np.full(rows, -1), np.full(columns, -1), np.zeros((2, 3, 4), np.int64),
         )  # fmt: skip
         step = Step(
             self.window,

@@ -14,7 +14,7 @@ from reference import Problem
 from kernelne.graph import Graph
 from kernelne.model.kernels import KERNELS
 from kernelne.model.mixture import Moments
-from kernelne.training.cpu.loop import apply_steps
+from kernelne.training.cpu.loop import apply_steps, sort_steps
 from kernelne.training.cpu.scratch import make_scratch
 from kernelne.walks.rng import fill_uniform
 
@@ -26,8 +26,13 @@ dims = st.one_of(st.integers(1, 70), st.sampled_from([128, 130]))
 
 
 @njit
-def _apply(table, steps, rows, part, n_parts, found):
-    apply_steps(table, steps, rows, part, n_parts, found)
+def _apply(table, steps, rows, order, ends, n_parts):
+    """What n_parts threads do with the steps of a chunk, one thread after another."""
+    for part in range(n_parts):
+        first, last = rows.size * part // n_parts, rows.size * (part + 1) // n_parts
+        sort_steps(rows, first, last, n_parts, order, ends[part])
+    for part in range(n_parts):
+        apply_steps(table, steps, rows, order, ends, part, n_parts)
 
 
 @st.composite
@@ -150,9 +155,9 @@ def test_deferred_steps_are_all_taken_from_the_starting_tables(random_graph, dat
         exact[0] -= problem.rate(walk) * gradients.center
         exact[1] -= problem.rate(walk) * gradients.context
         _assert_sums(sums[at], moments, len(problem.kernels))
-    for part in range(3):
-        _apply(tables.center, tables.center_steps, tables.center_rows, part, 3, np.empty(3, np.int64))
-        _apply(tables.context, tables.context_steps, tables.context_rows, part, 3, np.empty(3, np.int64))
+    t = tables
+    _apply(t.center, t.center_steps, t.center_rows, t.center_order, t.ends[0], 3)
+    _apply(t.context, t.context_steps, t.context_rows, t.context_order, t.ends[1], 3)
     n_additions = count * (problem.length + problem.n_shared)
     _assert_step(tables.center, starts[0], exact[0], n_additions)
     _assert_step(tables.context, starts[1], exact[1], n_additions)

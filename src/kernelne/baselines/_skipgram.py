@@ -129,7 +129,7 @@ def _step_walk(
     length = s.lengths[b]
     n_contexts = length + step.n_shared
     n_bad = read_rows(b, rate, n_pairs, step, tables, s)
-    measure(length, n_contexts, step.window, ahead, tables, s)
+    measure(length, n_contexts, step.window, ahead, 0, tables, s)
     loss = _weigh(length, n_contexts, rate, loss_kind, s)
     write_rows(length, n_contexts, step.window, 0, tables, s)
     return loss, n_bad

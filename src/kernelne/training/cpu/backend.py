@@ -143,6 +143,9 @@ class WalkRun:
             center_rows=np.empty(rows, np.int64),
             context_steps=aligned(columns, config.dim),
             context_rows=np.empty(columns, np.int64),
+            center_order=np.empty(rows, np.int64),
+            context_order=np.empty(columns, np.int64),
+            ends=np.zeros((2, config.n_threads, config.n_threads + 1 + _APART), np.int64),
         )
 
     def count_exploded(self) -> int:

@@ -22,6 +22,8 @@ from kernelne.walks.negatives import draw_alias
 from kernelne.walks.rng import LOW, NOISE, draw, stream_key
 from kernelne.walks.sample import sample_walks
 
+#: Deferred steps that are prefetched before one is added.
+_AHEAD = 16
 #: Most batches of walks that a thread takes at a time, and an odd number with bits all over.
 _MOST_BATCHES, _SPREAD = 16, np.uint64(2654435761)
 
@@ -51,6 +53,13 @@ class Tables(NamedTuple):
     center_rows: NDArray[np.int64]  # row of each step; -1: no step
     context_steps: Floats
     context_rows: NDArray[np.int64]
+    center_order: NDArray[
+        np.int64
+    ]  # places of steps: those of each thread's walks, sorted by whose rows they are
+    context_order: NDArray[np.int64]
+    ends: NDArray[
+        np.int64
+    ]  # 2 × threads × at least threads + 1: where the places for each thread begin and end
 
 
 class Mixture(NamedTuple):
@@ -175,8 +184,6 @@ def train_walks(
         place = slot + start - first
         prefetch_walk(0, place, tables, s)
         for b in range(size):
-            if tables.deferred and b + 1 < size:
-                prefetch_walk(b + 1, place + b + 1, tables, s)
             length = s.lengths[b]
             if length < 2:
                 continue
@@ -186,7 +193,8 @@ def train_walks(
             rate = np.float32(step.first_rate + (step.last_rate - step.first_rate) * (walk / step.n_walks))
             n_contexts = length + step.n_shared
             n_bad += read_rows(b, rate, n_pairs, step, tables, s)
-            measure(length, n_contexts, step.window, min(b + 1, size - 1), tables, s)
+            ahead = min(b + 1, size - 1)
+            measure(length, n_contexts, step.window, ahead, place + ahead, tables, s)
             here = sums[place + b if tables.deferred else 0]
             here[0] += n_pairs
             here[1] += _weigh_gradients(length * columns, rate, mixture, s, here)
@@ -195,26 +203,55 @@ def train_walks(
 
 
 @compiled
-def apply_steps(table: Any, steps: Any, rows: Any, part: Any, n_parts: Any, found: Any) -> None:
+def sort_steps(rows: Any, first: Any, last: Any, n_parts: Any, order: Any, ends: Any) -> None:
+    """Write the places of steps first … last − 1 to the same part of `order`, by the part of their row.
+
+    Those of part p are then at ends[p] … ends[p + 1] − 1, in ascending order.
+    """
+    for p in range(n_parts + 1):
+        ends[p] = 0
+    for e in range(first, last):
+        if rows[e] >= 0:
+            ends[_part_of(rows[e], n_parts) + 1] += 1
+    at = first
+    for p in range(n_parts):
+        count = ends[p + 1]
+        ends[p + 1] = at
+        at += count
+    ends[0] = first
+    for e in range(first, last):
+        if rows[e] >= 0:
+            p = _part_of(rows[e], n_parts) + 1
+            order[ends[p]] = e
+            ends[p] += 1
+
+
+@compiled
+def apply_steps(table: Any, steps: Any, rows: Any, order: Any, ends: Any, part: Any, n_parts: Any) -> None:
     """Add the steps whose row belongs to this part, in the order of the walks.
 
-    found: room for the places of some steps. As many are prefetched at the same time, since other cores have
-    written them.
+    Some of those that come next are prefetched, since other cores have written them.
     """
-    n_found = 0
-    for e in range(rows.size + 1):
-        if n_found == found.size or e == rows.size:
-            for f in range(n_found):
-                place = found[f]
-                row = rows[place]
-                for k in range(table.shape[1]):
-                    table[row, k] += steps[place, k]
-            n_found = 0
-        if e < rows.size and rows[e] >= 0 and _part_of(rows[e], n_parts) == part:
-            prefetch_row(table, rows[e])
-            prefetch_row_to_read(steps, e)
-            found[n_found] = e
-            n_found += 1
+    _prefetch_steps(table, steps, rows, order, ends[0, part], min(ends[0, part] + _AHEAD, ends[0, part + 1]))
+    for p in range(n_parts):
+        first, last = ends[p, part], ends[p, part + 1]
+        if p + 1 < n_parts:
+            begin = ends[p + 1, part]
+            _prefetch_steps(table, steps, rows, order, begin, min(begin + _AHEAD, ends[p + 1, part + 1]))
+        for x in range(first, last):
+            if x + _AHEAD < last:
+                _prefetch_steps(table, steps, rows, order, x + _AHEAD, x + _AHEAD + 1)
+            place = order[x]
+            row = rows[place]
+            for k in range(table.shape[1]):
+                table[row, k] += steps[place, k]
+
+
+@compiled
+def _prefetch_steps(table: Any, steps: Any, rows: Any, order: Any, first: Any, last: Any) -> None:
+    for x in range(first, last):
+        prefetch_row(table, rows[order[x]])
+        prefetch_row_to_read(steps, order[x])
 
 
 @compiled
@@ -268,12 +305,25 @@ def train_part(
                 low = high if tables.deferred else take(barrier, at_once)
                 high = high if tables.deferred else min(low + at_once, last)
             if tables.deferred:
+                begin, end = size * part // n_parts, size * (part + 1) // n_parts
+                sort_steps(
+                    tables.center_rows, begin * rows, end * rows, n_parts, tables.center_order,
+                    tables.ends[0, part],
+                )  # fmt: skip
+                sort_steps(
+                    tables.context_rows, begin * columns, end * columns, n_parts, tables.context_order,
+                    tables.ends[1, part],
+                )  # fmt: skip
                 if not wait_for_all(barrier, n_parts):
                     return
-                seen = tables.center_rows[: size * rows]
-                apply_steps(tables.center, tables.center_steps, seen, part, n_parts, s.found)
-                seen = tables.context_rows[: size * columns]
-                apply_steps(tables.context, tables.context_steps, seen, part, n_parts, s.found)
+                apply_steps(
+                    tables.center, tables.center_steps, tables.center_rows, tables.center_order,
+                    tables.ends[0], part, n_parts,
+                )  # fmt: skip
+                apply_steps(
+                    tables.context, tables.context_steps, tables.context_rows, tables.context_order,
+                    tables.ends[1], part, n_parts,
+                )  # fmt: skip
                 if part == 0:
                     for w in range(size):
                         for x in range(sums.size):

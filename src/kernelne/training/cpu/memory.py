@@ -21,11 +21,14 @@ _PROCESS_BYTES = 340 * 2**20
 #: scores are lower, with one for every 25 they are not.
 _NODES_PER_CHUNK_WALK = 32
 _LARGEST_CHUNK = 1024
+#: Chunks of more walks are a multiple of this, so that as many threads, or 2, 4 or 8, have equal shares.
+_SHARED_BY = 16
 
 
 def chunk_size(n_nodes: int) -> int:
     """Number of walks in a chunk of deterministic mode."""
-    return min(max(n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
+    size = min(max(n_nodes // _NODES_PER_CHUNK_WALK, 1), _LARGEST_CHUNK)
+    return size - size % _SHARED_BY if size > _SHARED_BY else size
 
 
 def _new_bytes(graph: Graph, config: TrainingConfig, n_tables: float) -> int:

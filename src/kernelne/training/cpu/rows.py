@@ -24,32 +24,35 @@ _add_products = compiled(add_products)
 
 
 @compiled
-def _prefetch_place(k: Any, b: Any, tables: Any, s: Any) -> None:
-    """Prefetch the rows of position k of walk b of the batch, and of its negative k, to be written."""
-    if k < s.lengths[b]:
-        prefetch_row(tables.center, s.walks[b, k])
-        prefetch_row(tables.context, s.walks[b, k])
-    if k < s.noise.shape[1]:
-        prefetch_row(tables.context, s.noise[b, k])
+def _prefetch_place(k: Any, b: Any, slot: Any, tables: Any, s: Any) -> None:
+    """Prefetch what position k of walk b of the batch, and its negative k, read and write.
+
+    slot: of the walk, where its steps go if they are deferred.
+    """
+    length, n_shared = s.lengths[b], s.noise.shape[1]
+    if not tables.deferred:
+        if k < length:
+            prefetch_row(tables.center, s.walks[b, k])
+            prefetch_row(tables.context, s.walks[b, k])
+        if k < n_shared:
+            prefetch_row(tables.context, s.noise[b, k])
+        return
+    first = slot * s.context_rows.size
+    if k < length:
+        prefetch_row_to_read(tables.center, s.walks[b, k])
+        prefetch_row_to_read(tables.context, s.walks[b, k])
+        prefetch_row(tables.center_steps, slot * s.center_rows.size + k)
+        prefetch_row(tables.context_steps, first + k)
+    if k < n_shared:
+        prefetch_row_to_read(tables.context, s.noise[b, k])
+        prefetch_row(tables.context_steps, first + length + k)
 
 
 @compiled
 def prefetch_walk(b: Any, slot: Any, tables: Any, s: Any) -> None:
-    """Prefetch what walk b of the batch reads and writes; `slot`: where its steps go if they are deferred."""
-    if not tables.deferred:
-        for k in range(max(s.lengths[b], s.noise.shape[1])):
-            _prefetch_place(k, b, tables, s)
-        return
-    for i in range(s.lengths[b]):
-        prefetch_row_to_read(tables.center, s.walks[b, i])
-        prefetch_row_to_read(tables.context, s.walks[b, i])
-    for r in range(s.noise.shape[1]):
-        prefetch_row_to_read(tables.context, s.noise[b, r])
-    rows, columns = s.center_rows.size, s.context_rows.size
-    for i in range(rows):
-        prefetch_row(tables.center_steps, slot * rows + i)
-    for i in range(columns):
-        prefetch_row(tables.context_steps, slot * columns + i)
+    """Prefetch all that walk b of the batch reads and writes."""
+    for k in range(max(s.lengths[b], s.noise.shape[1])):
+        _prefetch_place(k, b, slot, tables, s)
 
 
 @compiled
@@ -80,24 +83,26 @@ def read_rows(b: Any, rate: Any, n_pairs: Any, step: Any, tables: Any, s: Any) -
 
 
 @compiled
-def measure(length: Any, n_contexts: Any, window: Any, ahead: Any, tables: Any, s: Any) -> None:
+def measure(
+    length: Any, n_contexts: Any, window: Any, ahead: Any, slot: Any, tables: Any, s: Any
+) -> None:  # fmt: skip
     """Compute the squared distances of all pairs with a weight, from the rows in scratch.
 
-    Meanwhile the rows of walk `ahead` of the batch are prefetched, unless steps are deferred: a few with each
-    tile, as memory delivers a few at a time.
+    Meanwhile what walk `ahead` of the batch, whose slot is given, reads and writes is prefetched: a few rows
+    with each tile, as memory delivers a few at a time.
     """
-    place, places = 0, 0 if tables.deferred else max(s.lengths[ahead], s.noise.shape[1])
+    place, places = 0, max(s.lengths[ahead], s.noise.shape[1])
     for i in range(0, length, TILE_ROWS):
         for t in range(0, n_contexts, TILE_COLUMNS):
             near = t + TILE_COLUMNS > i - window and t < i + TILE_ROWS + window
             if not near and t + TILE_COLUMNS <= length:
                 continue  # the weights are zero, and D holds zeros
             if place < places:
-                _prefetch_place(place, ahead, tables, s)
+                _prefetch_place(place, ahead, slot, tables, s)
                 place += 1
             distances(s.centers, s.center_norms, i, s.contexts, s.context_norms, t, s.D)
     for k in range(place, places):
-        _prefetch_place(k, ahead, tables, s)
+        _prefetch_place(k, ahead, slot, tables, s)
 
 
 @compiled

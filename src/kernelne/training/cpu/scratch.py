@@ -19,9 +19,6 @@ _LINE = 16
 #: Walks sampled together, so that their random memory accesses overlap.
 BATCH = 16
 
-#: Deferred steps that are prefetched together.
-FOUND = 16
-
 
 Floats = NDArray[np.float32]
 
@@ -32,7 +29,6 @@ class Scratch(NamedTuple):
     Both are padded to whole tiles, `dim` to whole registers; the padding has weight zero.
     """
 
-    found: NDArray[np.int64]  # FOUND: places of deferred steps that are added next
     known: NDArray[np.int64]  # 1: the length of walks for which weights and targets are filled in
     walks: NDArray[np.int64]  # BATCH × length
     lengths: NDArray[np.int64]  # BATCH
@@ -83,7 +79,6 @@ def make_scratch(length: int, n_shared: int, dim: int, n_kernels: int) -> Scratc
         return floats(2 * math.prod(shape)).view(np.int64).reshape(shape)
 
     return Scratch(
-        found=numbers(FOUND),
         known=numbers(1),
         walks=numbers(BATCH, length),
         lengths=numbers(BATCH),
