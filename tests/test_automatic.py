@@ -326,7 +326,7 @@ def smoothed(graph, links, rows):
     """The rows smoothed over nodes an even number of steps away, in float64."""
     steps = links / np.maximum(links.sum(axis=1, keepdims=True), 1e-300)
     weight = min((2 * graph.memory_of_walks) ** 4, 0.95)
-    n_terms = max(round(math.log(0.5) / math.log(weight)), 1) if weight >= 0.1 else 0
+    n_terms = max(round(math.log(0.5) / math.log(weight)), 1) if weight >= 0.3 else 0
     terms = [rows]
     for _ in range(n_terms):
         terms.append(float(f"{weight:.3g}") * (steps @ (steps @ terms[-1])))

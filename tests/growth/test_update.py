@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -206,6 +207,30 @@ def test_directed_and_weighted_graphs():
     heavier = Graph.from_scipy(type(graph.to_scipy())((weights, graph.neighbours, graph.offsets), (100, 100)))
     new = update_embedding(old, heavier, n_threads=1, random_state=0)
     assert new.provenance["update"]["changed"] == 1  # one weight of one arc
+
+
+def test_joint_vectors_of_earlier_versions():
+    """They were not smoothed, and are not when they are updated; those of several components are refused."""
+    ring = [(i, (i + 1) % 40) for i in range(40)]
+    settings = SETTINGS | {"dim": 16, "vectors": "joint"}
+    apart = Graph.from_edges(*np.array([*ring, (40, 41)]).T)
+    made = KernelNE(**settings).fit(apart).to_embedding()
+    square = replace(made, axes=made.axes[:-1])
+    with pytest.raises(InputError, match="has no axes of this version; embed the graph once more"):
+        update_embedding(square, Graph.from_edges(*np.array([*ring, (40, 41), (0, 40)]).T))
+    old = KernelNE(**settings).fit(Graph.from_edges(*np.array(ring).T)).to_embedding()
+    frame = dict(old.provenance["frame"])
+    assert frame.pop("smoothing") > 0
+    provenance = {**old.provenance, "frame": frame}
+    grown = Graph.from_edges(*np.array([*ring, (0, 20)]).T)
+    rough, smooth = (
+        update_embedding(each, grown, n_threads=1, random_state=0)
+        for each in (replace(old, provenance=provenance), old)
+    )
+    again = np.flatnonzero((rough.vectors != old.vectors).any(axis=1))
+    assert 4 <= len(again) < 40
+    noise = [np.linalg.norm(np.diff(each.vectors[again], axis=0), axis=1).mean() for each in (rough, smooth)]
+    assert noise[0] > 1.2 * noise[1]
 
 
 def test_hashes_do_not_depend_on_order():

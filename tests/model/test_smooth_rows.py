@@ -47,7 +47,7 @@ def test_bits_do_not_depend_on_threads_and_slabs(random_graph):
 @pytest.mark.parametrize(
     ("memory", "weight", "steps"),
     [
-        (0.0, 0.0, 0), (0.28, 0.0, 0), (0.3, 0.13, 2), (0.4, 0.41, 2),
+        (0.0, 0.0, 0), (0.36, 0.0, 0), (0.38, 0.334, 2), (0.4, 0.41, 2),
         (0.48, 0.849, 8), (0.5, 0.95, 28), (1.0, 0.95, 28),
     ],
 )  # fmt: skip

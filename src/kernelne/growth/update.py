@@ -219,8 +219,8 @@ def _settings_of(
     needed = {name for name in names if fields[name].default is MISSING}
     if not isinstance(told, dict) or not isinstance(frame, dict) or not needed <= told.keys():
         lacking.append("settings of its training")
-    elif told.get("vectors") == "joint" and (embedding.axes is None or "smoothing" not in frame):
-        lacking.append("axes" if embedding.axes is None else "smoothing (an older version made it)")
+    elif told.get("vectors") == "joint" and (embedding.axes is None or np.ptp(embedding.axes.shape) == 0):
+        lacking.append("axes of this version")  # square ones of an earlier one lack their last row
     if lacking:
         raise InputError(
             f"this embedding cannot be updated: it has no {', '.join(lacking)}; embed the graph once more "

@@ -14,11 +14,11 @@ from kernelne._common.jit import cached
 from kernelne.model.neighbour_sums import blocks
 
 #: Weight of the rows two steps away: (_SHARE · memory of walks)^4, at most _MOST; below _LEAST there is none.
-_SHARE, _MOST, _LEAST = 2.0, 0.95, 0.1
+_SHARE, _MOST, _LEAST = 2.0, 0.95, 0.3
 #: Terms of the series are added until the next one would weigh less than this.
 _SMALLEST = 0.5
-#: Number of columns that are smoothed at a time: those of a row are one cache line.
-_COLUMNS = 16
+#: Number of columns that are smoothed at a time: the more, the faster, and the more memory is needed.
+_COLUMNS = 32
 
 
 def weight_of(graph: Any) -> float:
@@ -62,7 +62,11 @@ def smooth(graph: Any, rows: NDArray[np.float32], weight: float, threads: Execut
 def _fill_means(
     offsets: Any, neighbours: Any, weights: Any, factor: Any, rows: Any, made: Any, nodes: Any
 ) -> None:
-    """Fill made[i] for some nodes with `factor` times the weighted mean of the rows of its neighbours."""
+    """Fill made[i] for some nodes with `factor` times the weighted mean of the rows of its neighbours.
+
+    Four neighbours at a time, so that as many rows are on their way from memory: several times as fast.
+    """
+    shares = np.empty(4, np.float32)
     for i in range(nodes.start, nodes.stop):
         begin, end = offsets[i], offsets[i + 1]
         total = float(end - begin)
@@ -71,7 +75,13 @@ def _fill_means(
             for k in range(begin, end):
                 total += weights[k]
         made[i] = 0.0
-        for k in range(begin, end):
-            share = factor * np.float32((weights[k] if weights.size else 1.0) / total)
+        for k in range(begin, end, 4):
+            for t in range(4):
+                weight = (weights[min(k + t, end - 1)] if weights.size else 1.0) if k + t < end else 0.0
+                shares[t] = factor * np.float32(weight / total)
+            a, b = neighbours[k], neighbours[min(k + 1, end - 1)]
+            c, d = neighbours[min(k + 2, end - 1)], neighbours[min(k + 3, end - 1)]
             for column in range(made.shape[1]):
-                made[i, column] += share * rows[neighbours[k], column]
+                made[i, column] += (shares[0] * rows[a, column] + shares[1] * rows[b, column]) + (
+                    shares[2] * rows[c, column] + shares[3] * rows[d, column]
+                )
