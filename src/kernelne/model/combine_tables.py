@@ -287,12 +287,14 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
 def _finish(linked: Any, wanted: Any, axes: Any, outside: Any, made: NDArray[np.float32]) -> None:
     """Give smoothed rows their lengths, and those outside the largest component what they have in common."""
     dim = made.shape[1]
-    roots = None if outside is None else components(linked)
+    if outside is not None:
+        roots = components(linked)
+        sizes = np.bincount(roots)
     for part in blocks(0, len(made)):
         rows, nodes = equal_lengths(made[part]), wanted[part]
-        if roots is not None:
+        if outside is not None:
             apart = np.flatnonzero(outside[nodes])
-            lengths = lengths_outside(np.bincount(roots)[roots[nodes[apart]]])
+            lengths = lengths_outside(sizes[roots[nodes[apart]]])
             rows[apart] = rows[apart] * lengths[:, None] + axes[-1, dim:]
 
 
@@ -330,18 +332,30 @@ def _turn(halves: Any, axes: Any, outside: Any, rows: Any) -> NDArray[np.float32
 def _fill_halves(
     rows: Any, starts: Any, shares: Any, neighbours: Any, offsets: Any, center: Any, context: Any, made: Any
 ) -> None:
-    """Fill made[i] with center and context of rows[i], each plus its neighbours' rows of the other table."""
+    """Fill made[i] with center and context of rows[i], each plus its neighbours' rows of the other table.
+
+    Four neighbours at a time, so that as many rows are on their way from memory: several times as fast.
+    """
     dim = center.shape[1]
+    weights = np.empty(4, np.float32)
     for i in range(rows.size):
         row = rows[i]
         own, other = made[i, :dim], made[i, dim:]
         own[:] = center[row]
         other[:] = context[row]
-        for k in range(starts[i + 1] - starts[i]):
-            share, node = shares[starts[i] + k], neighbours[offsets[row] + k]
+        begin, count = offsets[row], starts[i + 1] - starts[i]
+        for k in range(0, count, 4):
+            for t in range(4):
+                weights[t] = shares[starts[i] + k + t] if k + t < count else 0.0
+            a, b = neighbours[begin + k], neighbours[begin + min(k + 1, count - 1)]
+            c, d = neighbours[begin + min(k + 2, count - 1)], neighbours[begin + min(k + 3, count - 1)]
             for column in range(dim):
-                own[column] += share * context[node, column]
-                other[column] += share * center[node, column]
+                own[column] += (weights[0] * context[a, column] + weights[1] * context[b, column]) + (
+                    weights[2] * context[c, column] + weights[3] * context[d, column]
+                )
+                other[column] += (weights[0] * center[a, column] + weights[1] * center[b, column]) + (
+                    weights[2] * center[c, column] + weights[3] * center[d, column]
+                )
 
 
 @cached()
