@@ -44,6 +44,9 @@ $(TORCH): $(STAMP)
 # of them in one process. Tests are imported once by each: sooner with their bytecode kept.
 PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 2, 8))')
 unexport PYTHONDONTWRITEBYTECODE
+# Threads of OpenMP and OpenBLAS wait for each other in a loop, which takes the cores from the other processes.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(STAMP) $(TORCH)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder \
 	    --ignore tests/test_packaging.py $(PYTEST_ARGS)

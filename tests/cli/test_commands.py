@@ -79,7 +79,7 @@ def test_bad_lines_are_told_and_left_out(kernelne, folder):
 
 @pytest.mark.parametrize(
     ("options", "walks"),
-    [([], 548), (["--walks-per-node", "40"], 40), (["--model", "kernelne"], 80)],
+    [([], 645), (["--walks-per-node", "40"], 40), (["--model", "kernelne"], 80)],
 )
 def test_info_counts_the_walks(kernelne, folder, options, walks):
     result = kernelne("info", "ring.edges", "--json", *options, cwd=folder)

@@ -90,23 +90,22 @@ def test_training_and_ranking(tmp_path):
     known = KernelNE(kernel="gaussian", **options).fit(graph)
     own = KernelNE(kernel="bell", **options).fit(graph)
     np.testing.assert_allclose(own.embedding_, known.embedding_, atol=1e-4)
-    other = KernelNE(kernel="cauchy", **options).fit(graph)
-    assert np.abs(other.embedding_ - known.embedding_).max() > 0.01
-    mixed = MKernelNE(kernels=[("cauchy", 1.0), ("gaussian", 2.0)], dim=8, random_state=0, n_threads=1).fit(
-        graph
+    mixtures = (
+        MKernelNE(kernels=[(kernel, 1.0), ("gaussian", 2.0)], dim=8, random_state=0, n_threads=1).fit(graph)
+        for kernel in ("bell", "gaussian")
     )
-    assert np.isfinite(mixed.embedding_).all()
+    np.testing.assert_allclose(*(each.embedding_ for each in mixtures), atol=1e-3)
     best = recommend_links(graph, own.to_embedding(), [0], k=5)
     same = recommend_links(graph, known.to_embedding(), [0], k=5)
     assert best.to_pandas().iloc[0, 1] == same.to_pandas().iloc[0, 1]
-    assert other.to_embedding().provenance["own_kernels"] == own_hashes(["cauchy"])
+    assert own.to_embedding().provenance["own_kernels"] == own_hashes(["bell"])
     assert "own_kernels" not in known.to_embedding().provenance
     # An embedding of a kernel that is not registered here is still an embedding.
-    other.to_embedding().save(tmp_path / "own.npz")
-    del KERNELS["cauchy"]
+    own.to_embedding().save(tmp_path / "own.npz")
+    del KERNELS["bell"]
     assert len(Embedding.load(tmp_path / "own.npz")) == 34
-    with pytest.raises(ParameterError, match=r"cauchy.*register_kernel adds others"):
-        recommend_links(graph, other.to_embedding(), [0])
+    with pytest.raises(ParameterError, match=r"bell.*register_kernel adds others"):
+        recommend_links(graph, own.to_embedding(), [0])
 
 
 def test_the_reference_knows_them():

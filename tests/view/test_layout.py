@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 import builtins
+import os
+import subprocess
+import sys
 
+import numba
 import numpy as np
 import pytest
 
 from kernelne import Embedding, InputError, MissingDependencyError, ParameterError
 from kernelne.view.layout import LAYOUTS, layout_nodes
 
+#: Compiling UMAP takes half a minute: its tests run in a process in which nothing is compiled, on fewer rows.
+UNCOMPILED = bool(numba.config.DISABLE_JIT)
+METHODS = [method for method in LAYOUTS if (method == "umap") == UNCOMPILED]
+SIZE = 10 if UNCOMPILED else 30
+
+
+def test_umap():
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    # Without the project's options: they may share tests out between processes.
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", __file__]
+    env = {name: value for name, value in env.items() if not name.startswith("PYTEST_")}
+    command += ["-k", "umap and (together or small or repeat)"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "18 passed" in done.stdout
+
 
 @pytest.fixture(scope="module")
 def groups():
-    """Three groups of 30 vectors in 16 dimensions, far apart."""
+    """Three groups of vectors in 16 dimensions, far apart."""
     rng = np.random.default_rng(0)
-    return rng.normal(scale=0.1, size=(90, 16)) + np.repeat(np.eye(3, 16), 30, axis=0)
+    return rng.normal(scale=0.1, size=(3 * SIZE, 16)) + np.repeat(np.eye(3, 16), SIZE, axis=0)
 
 
-@pytest.mark.parametrize("method", LAYOUTS)
+@pytest.mark.parametrize("method", METHODS)
 def test_groups_stay_together_and_the_seed_repeats(groups, method, capsys):
     flat = layout_nodes(groups, method, random_state=3)
-    assert flat.shape == (90, 2)
+    assert flat.shape == (3 * SIZE, 2)
     assert flat.dtype == np.float32
     assert capsys.readouterr().out == ""
     distances = np.linalg.norm(flat[:, None] - flat[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     nearest = distances.argmin(axis=1)
-    assert (nearest // 30 == np.arange(90) // 30).mean() > 0.95
+    assert (nearest // SIZE == np.arange(3 * SIZE) // SIZE).mean() > 0.95
     np.testing.assert_array_equal(layout_nodes(groups, method, random_state=3), flat)
 
 
-@pytest.mark.parametrize("method", LAYOUTS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 9])
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_small_tables(method, n, dim):
@@ -40,10 +60,10 @@ def test_small_tables(method, n, dim):
     assert np.isfinite(flat).all()
 
 
-@pytest.mark.parametrize("method", LAYOUTS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "table",
-    [np.full((30, 3), 0.1), np.repeat(np.random.default_rng(0).normal(size=(3, 4)), 20, axis=0)],
+    [np.full((30, 3), 0.1), np.repeat(np.random.default_rng(0).normal(size=(3, 4)), 10, axis=0)],
     ids=["the same", "repeated"],
 )
 def test_vectors_that_repeat(method, table):
