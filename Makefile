@@ -40,9 +40,9 @@ $(TORCH): $(STAMP)
 	    || { echo "no torch for the CPU: the tests of the GPU's kernels will be skipped" >&2; exit 0; } \
 	    && touch $@
 
-# Two processes more than cores, as some tests wait for other programs; PYTEST_ARGS="-n 0 -x tests/graph" runs some
+# A process more than cores, as some tests wait for other programs; PYTEST_ARGS="-n 0 -x tests/graph" runs some
 # of them in one process. Tests are imported once by each: sooner with their bytecode kept.
-PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 2, 8))')
+PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() + 1, 8))')
 unexport PYTHONDONTWRITEBYTECODE
 # Threads of OpenMP and OpenBLAS wait for each other in a loop, which takes the cores from the other processes.
 test: export OMP_NUM_THREADS = 1

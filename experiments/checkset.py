@@ -1,11 +1,11 @@
 """The graphs on which the rules of the default are found (DEVELOPMENT), and those on which they are checked.
 
 Both were chosen before the search began. Do not tune on CHECKS: "overlapping, medium", "blocks, very dense",
-"tree" and "directed" were used in its last steps, "lfr 0.3", "caveman", "gaussian partition", "wine" and "karate"
-when clear groups got short rows, and are no longer clean. Development: the paper's four
-labelled graphs, two more from other fields, and generated graphs from sparse to dense. Checks: planted
-partitions and LFR graphs, nearest-neighbour graphs of scikit-learn's data sets, graphs of networkx, and block
-models, among them dense, overlapping, tree-like, bipartite, weighted and directed ones.
+"tree" and "directed" were used in its last steps, "lfr 0.3", "caveman", "gaussian partition", "wine" and
+"karate" when clear groups got short rows, and are no longer clean. Development: the paper's four labelled
+graphs, two more from other fields, and generated graphs from sparse to dense. Checks: planted partitions and
+LFR graphs, nearest-neighbour graphs of scikit-learn's data sets, graphs of networkx, and block models, among
+them dense, overlapping, tree-like, bipartite, weighted and directed ones.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from statistics import median
 from typing import Any
@@ -31,11 +33,21 @@ from common import (
     table,
 )
 from kernelne import MKernelNE, classify_nodes
+from kernelne.model import joint_axes, smooth_rows
 from kernelne.model.combine_tables import combine_in_frame
 
 FULL: dict[str, Any] = {
     "graphs": ("cora", "citeseer", "ppi", "dblp"),
-    "ablated": ("cora", "citeseer", "ppi", "wikipedia_pos", "blocks, dense", "overlapping, dense"),
+    "ablated": (
+        "cora",
+        "citeseer",
+        "ppi",
+        "dblp",
+        "wikipedia_pos",
+        "blocks, dense",
+        "overlapping, dense",
+        "lfr 0.5",
+    ),
     "shares": tables2_5.SHARES,
     "splits": 20,
     "repeats": 3,
@@ -77,6 +89,14 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+#: Constants of the way in which vectors are made, and values that leave something out.
+LEFT_OUT: dict[str, tuple[tuple[Any, str, float], ...]] = {
+    "rows not smoothed": ((smooth_rows, "_MOST", 0.0),),
+    "small components: one length": ((joint_axes, "_APART", 1.0), (joint_axes, "_GROWTH", 0.0)),
+    "small components: nothing in common": ((joint_axes, "_COMMON", 1e-6),),
+    "small, clear groups as others": ((joint_axes, "_CLEAR", float("inf")),),
+}
+
 #: Parameters that depend on the graph.
 TOLD = ("walks_per_node", "learning_rate", "window_decay", "l2", "coef_spread", "norm")
 
@@ -93,15 +113,30 @@ def fitted(graph: str) -> MKernelNE:
 
 def ablate(graph: str, change: str) -> dict[str, Any]:
     network, truth = _graph(graph)
-    base, changes = fitted(graph), CHANGES[change]
-    chosen = dict(base.chosen_)
-    if changes.keys() <= {"vectors", "norm"} and changes.get("vectors") != "concat":
-        output = {name: changes.get(name, chosen[name]) for name in ("vectors", "norm")}
-        vectors = combine_in_frame(base.graph_, base.center_, base.context_, **output)[0]
-    else:  # all else as it was chosen: kernels that are given would bring back the plain defaults
-        vectors = MKernelNE(random_state=0, **(chosen | changes)).fit(network).embedding_
+    model, changes = fitted(graph), CHANGES.get(change, {})
+    given = dict(model.chosen_) | changes
+    if not changes.keys() <= {"vectors", "norm"}:
+        # All else as it was chosen: kernels that are given would bring back the plain defaults.
+        model = MKernelNE(random_state=0, **given).fit(network)
+    with changed(LEFT_OUT.get(change, ())):
+        tables = model.graph_, model.center_, model.context_
+        shorten = "norm" not in changes
+        vectors = combine_in_frame(*tables, given["vectors"], given["norm"], shorten=shorten)[0]
     sizes = [s / 100 for s in ABLATED_AT]
     return _means(classify_nodes(vectors, truth, train_sizes=sizes, n_repeats=ABLATED_SPLITS, random_state=0))
+
+
+@contextmanager
+def changed(constants: Iterable[tuple[Any, str, float]]) -> Iterator[None]:
+    """Give constants of modules other values for a while."""
+    before = [(module, name, getattr(module, name)) for module, name, _ in constants]
+    try:
+        for module, name, value in constants:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
 
 
 def standardise(graph: str, model: str, shares: Any, splits: int) -> dict[str, Any]:
@@ -142,7 +177,7 @@ def run(store: Store, graphs: Any, ablated: Any, shares: Any, splits: int, repea
                 "default", lambda key=key: standardise(key["graph"], key["model"], shares, splits), **key
             )
     for graph in ablated:
-        for change in CHANGES:
+        for change in (*CHANGES, *LEFT_OUT):
             key = {"part": "ablation", "graph": graph, "change": change}
             store.fill("default", lambda key=key: ablate(key["graph"], key["change"]), **key)
     for graph in DEVELOPMENT:
@@ -204,7 +239,7 @@ def _standing(store: Store, graphs: Any) -> str:
 
 def _ablation(store: Store, ablated: Any) -> str:
     rows, base = [], {}
-    for change in CHANGES:
+    for change in (*CHANGES, *LEFT_OUT):
         cells = []
         for graph in ablated:
             found = store.read("default", part="ablation", graph=graph, change=change)
