@@ -54,8 +54,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.add_cleanup(compiling.wait)
 
 
-#: Files that take longest: they come first, so that no process is left with one of them at the end. Those that
-#: mostly wait, for a cluster or a kill, do not come at the same time.
+#: Files that take longest: they come first, so that no process is left with one of them at the end. Those
+#: that mostly wait, for a cluster or a kill, do not come at the same time.
 _LONG = [
     "test_cluster.py", "test_gpu.py", "test_other_cpus.py", "test_layout.py", "test_jit.py",
     "test_own_kernels.py", "test_checkpoint.py", "test_examples.py", "test_compare.py",

@@ -34,8 +34,10 @@ class KernelNE(WalkEmbedder):
         give smoother gradients.
     vectors: how the embedding is made: "center", the center table; "sum", the sum of both tables; "smooth",
         that sum plus the mean of the neighbours' sums; "joint", both smoothed tables, projected onto `dim`
-        columns; "concat", both tables side by side, dim / 2 columns each.
-    norm: mean length of the embedding's rows; "trained" or None leaves them as trained.
+        columns and smoothed where walks remember where they came from; "concat", both tables side by
+        side, dim / 2 columns each.
+    norm: mean length of the embedding's rows; "trained" or None leaves them as trained. MKernelNE's automatic
+        length may turn out shorter when `embedding_` is made: then `chosen_` has the new one.
     backend: "cpu", or "gpu" for one NVIDIA GPU (needs kernelne[gpu]).
     n_threads: number of threads; None uses all cores available to the process. Ignored on a GPU.
     deterministic: if True, the same `random_state` gives the same bits on any number of threads; slower.
