@@ -325,7 +325,8 @@ def wanted(graph, center, context, vectors):
 def smoothed(graph, links, rows):
     """The rows smoothed over nodes an even number of steps away, in float64."""
     steps = links / np.maximum(links.sum(axis=1, keepdims=True), 1e-300)
-    weight = min((2 * graph.memory_of_walks) ** 4, 0.95)
+    chances = links / np.sqrt(np.outer(*(links.sum(axis=a) for a in (1, 0))) + 1e-300)
+    weight = min(16 * (np.square(chances).sum() / len(links)) ** 2, 0.95)
     n_terms = max(round(math.log(0.5) / math.log(weight)), 1) if weight >= 0.3 else 0
     terms = [rows]
     for _ in range(n_terms):
@@ -455,7 +456,8 @@ def test_components_are_orthogonal_to_what_holds_most_of_the_largest(sizes, slab
     np.testing.assert_allclose(inside @ common, 0, atol=1e-4)
     np.testing.assert_allclose(outside @ common, common @ common, rtol=1e-4)
     of_component = np.bincount(component)[component][~largest]
-    lengths = frame.scale * 0.6 * np.minimum(of_component, 10) ** 0.75
+    bounds = np.sqrt(max(sizes) / of_component)  # in a component as large as the largest they are the same
+    lengths = frame.scale * np.minimum(0.6 * np.minimum(of_component, 10) ** 0.75, bounds)
     np.testing.assert_allclose(np.linalg.norm(outside - common, axis=1), lengths, rtol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(inside, axis=1), frame.scale, rtol=1e-4)
     assert np.linalg.norm(made, axis=1).mean() == pytest.approx(2.0, rel=1e-5)

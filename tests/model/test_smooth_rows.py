@@ -24,10 +24,11 @@ def smoothed(graph, rows, weight, slabs=1, n_threads=2):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("slabs", [1, 4, 100])
 @pytest.mark.parametrize("weight", [0.0, 0.2, 0.7, 0.95])
-def test_rows_are_the_sum_of_the_series(random_graph, weighted, slabs, weight, monkeypatch):
+@pytest.mark.parametrize("dim", [1, 37])
+def test_rows_are_the_sum_of_the_series(random_graph, weighted, slabs, weight, dim, monkeypatch):
     monkeypatch.setattr(neighbour_sums, "BLOCK_NODES", 5)
     graph = random_graph(3, 23, directed=False, weighted=weighted, density=0.1)
-    rows = np.random.default_rng(1).normal(size=(23, 37)).astype(np.float32)
+    rows = np.random.default_rng(1).normal(size=(23, dim)).astype(np.float32)
     links = graph.to_scipy().toarray().astype(float)
     steps = links / np.maximum(links.sum(axis=1, keepdims=True), 1e-9)
     term, expected = rows.astype(float), rows.astype(float)

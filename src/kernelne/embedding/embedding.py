@@ -42,8 +42,9 @@ class Embedding:
                   d / 2 columns instead, if the vectors are the two side by side
     kernels       ((name, parameter), ...) or None
     coefficients  (K,) float64 or None: the weight of each kernel
-    axes          (2 d, d) or (2 d, 2 d) float32 or None: the directions by which vectors="joint" were made
-                  of both tables; the second half is that of nodes outside the largest component
+    axes          (2 d, d) or (2 d + 1, 2 d) float32 or None: the directions by which vectors="joint" were
+                  made of both tables; the second half is that of nodes outside the largest component, the
+                  last row what these have in common
     neighbourhoods  (n,) int64 or None: hashes of each node's neighbours, by which `update_embedding` finds
                   what has changed
 

@@ -74,7 +74,10 @@ def within(graph: Graph, rows: NDArray[np.int64], steps: int) -> NDArray[np.bool
     arcs = graph.to_scipy()
     for _ in range(steps):
         reached = inside.astype(np.float32)
-        inside |= (arcs @ reached > 0) | (arcs.T @ reached > 0 if graph.directed else False)
+        found = (arcs @ reached > 0) | (arcs.T @ reached > 0 if graph.directed else False)
+        if not (found & ~inside).any():
+            break
+        inside |= found
     return inside
 
 

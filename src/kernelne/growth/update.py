@@ -241,7 +241,9 @@ def _settings_of(
     )
     rate = max(config.learning_rate * _RATE, config.min_learning_rate)
     config = replace(config, learning_rate=rate, learn_coefficients=False)
-    weight, scale, smoothing = (float(frame.get(name, 0)) for name in ("weight", "scale", "smoothing"))  # type: ignore[union-attr]
+    assert isinstance(frame, dict)
+    numbers = (frame["weight"], frame["scale"], frame.get("smoothing", 0))  # earlier versions did not smooth
+    weight, scale, smoothing = map(float, numbers)
     return config, Frame(embedding.axes, weight, scale, smoothing)
 
 

@@ -203,7 +203,7 @@ def _joint(
     n, dim = center.shape
     linked = _both_ways(graph) if graph.directed else graph
     if frame.axes is None:
-        frame = frame._replace(weight=_NEAR, smoothing=weight_of(graph))
+        frame = frame._replace(weight=_NEAR, smoothing=weight_of(linked))
     if outside is None or (frame.axes is not None and not has_common(frame.axes)):
         outside = _outside(linked, frame.axes, dim)
 
@@ -253,7 +253,7 @@ def _joint_in_slabs(graph: Any, center: Any, context: Any, slabs: int, made: NDA
     """
     n, dim = center.shape
     linked = _both_ways(graph) if graph.directed else graph
-    frame, outside = Frame(weight=_NEAR, smoothing=weight_of(graph)), _outside(linked, None, dim)
+    frame, outside = Frame(weight=_NEAR, smoothing=weight_of(linked)), _outside(linked, None, dim)
     most = max(n // (2 * slabs), _FEWEST_DIRECTIONS_FROM)  # both halves of them take as much as a slab
 
     def moments(nodes: Any, turned: Any) -> Any:
@@ -294,7 +294,7 @@ def _finish(linked: Any, wanted: Any, axes: Any, outside: Any, made: NDArray[np.
         rows, nodes = equal_lengths(made[part]), wanted[part]
         if outside is not None:
             apart = np.flatnonzero(outside[nodes])
-            lengths = lengths_outside(sizes[roots[nodes[apart]]])
+            lengths = lengths_outside(sizes[roots[nodes[apart]]], sizes.max())
             rows[apart] = rows[apart] * lengths[:, None] + axes[-1, dim:]
 
 

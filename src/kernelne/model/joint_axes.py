@@ -18,7 +18,7 @@ _POWER = 0.85
 _HELD, _MOST_HELD = 0.98, 0.5
 
 #: Rows outside the largest component: length _APART · min(nodes of their component, _LARGE)^_GROWTH, in units
-#: of the length of rows inside, and length of what all of them have in common.
+#: of the length of rows inside, but less if theirs is nearly as large; and length of what all have in common.
 _APART, _LARGE, _GROWTH = 0.6, 10.0, 0.75
 _COMMON = 0.5
 
@@ -44,13 +44,14 @@ def made_outside(vectors: NDArray[np.float32], axes: NDArray[np.float32]) -> NDA
     return np.asarray(along > 0.01 * np.linalg.norm(vectors, axis=1) * _COMMON)
 
 
-def lengths_outside(sizes: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Lengths of rows outside the largest component, by the number of nodes of their own.
+def lengths_outside(sizes: NDArray[np.int64], largest: int) -> NDArray[np.float32]:
+    """Lengths of rows outside the largest component, by the number of nodes of their own and of the largest.
 
     The label of a node tells as many other nodes as its component has; longer rows let a classifier learn
-    more from it.
+    more from it. In a component as large as the largest they have the length of rows inside.
     """
-    return (_APART * np.minimum(sizes, _LARGE) ** _GROWTH).astype(np.float32)
+    lengths = np.minimum(_APART * np.minimum(sizes, _LARGE) ** _GROWTH, np.sqrt(largest / sizes))
+    return np.asarray(lengths, np.float32)
 
 
 def squares(rows: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from kernelne.model.neighbour_sums import blocks
 
 #: Weight of the rows two steps away: (_SHARE · memory of walks)^4, at most _MOST; below _LEAST there is none.
 _SHARE, _MOST, _LEAST = 2.0, 0.95, 0.3
-#: Terms of the series are added until the next one would weigh less than this.
+#: Terms of the series are added until they weigh about this, but at least one.
 _SMALLEST = 0.5
 #: Number of columns that are smoothed at a time: the more, the faster, and the more memory is needed.
 _COLUMNS = 32
@@ -38,17 +38,17 @@ def smooth(graph: Any, rows: NDArray[np.float32], weight: float, threads: Execut
     Two steps lead to nodes of the same role, also where linked nodes are unlike each other.
 
     rows: (n, dim), changed in place; may be mapped to a file, as it is gone through a few columns at a time.
-    slabs: beside it at most about an n-th of its size is in memory.
+    slabs: beside it at most about half of a slabs-th of its size is in memory.
     """
     if not weight:
         return
     n, dim = rows.shape
     weights = np.empty(0, np.float32) if graph.weights is None else graph.weights
-    columns = min(max(dim // (2 * slabs), 1), _COLUMNS)
+    columns = min(max(dim // (4 * slabs), 1), _COLUMNS)
     parts = list(blocks(0, n))
     for first in range(0, dim, columns):
         here = rows[:, first : first + columns]
-        near = np.ascontiguousarray(here)
+        near = np.array(here, order="C")  # a copy, also of all columns
         far = np.empty_like(near)
         for _ in range(reach(weight) // 2):
             for factor in (1.0, weight):
