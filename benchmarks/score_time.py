@@ -1,15 +1,17 @@
 """Score against CPU seconds: the default with few and many walks, beside GRAPE, gensim, ProNE and NetMF.
 
-    KERNELNE_DATA=FOLDER python benchmarks/score_time.py [--graphs dblp,wikipedia_pos,blocks]
+    KERNELNE_DATA=FOLDER python benchmarks/score_time.py [--graphs dblp,blocks] [--methods ProNE]
 
 The score is micro-F1 with 10 % of the labels, mean of ten splits, or on the graph of blocks (100,000 nodes,
 500,000 edges, 60 % of them in the own block of 1,000) the share of the ten nearest nodes that are in it.
 Seconds are those of all threads, from the graph in memory to the vectors, after a tiny run that compiles.
-gensim trains on walks of kernelne's, whose seconds count. Run it in the environment of `make bench`.
+gensim trains on walks of kernelne's, whose seconds count. Run it in the environment of `make bench`. With
+--methods the others' runs are taken from the kept results.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -142,18 +144,22 @@ def _point(
 def main() -> None:
     made = parser(__doc__, "score_time")
     made.add_argument("--graphs", default="dblp,wikipedia_pos,blocks")
+    made.add_argument("--methods", default=",".join(SHOWN))
     args = made.parse_args()
-    graphs = args.graphs.split(",")
+    graphs, methods = args.graphs.split(","), args.methods.split(",")
+    kept = HERE / "results" / "score_time.json"
     bench = Bench(__file__)
     bench.run("compile_kernelne", args.threads)
     runs = []
+    if set(methods) < set(SHOWN):
+        runs = [run for run in json.loads(kept.read_text("utf-8"))["runs"] if run["method"] not in methods]
     for name in graphs:
         path = bench.folder / f"{name}.npz"
         n, edges, labels = load(name)
         np.savez(path, n=n, edges=edges, labels=labels)
         for repeat in range(args.repeats):
-            for method, (_, walks) in SHOWN.items():
-                for each in walks:
+            for method in methods:
+                for each in SHOWN[method][1]:
                     task = {"method": method, "graph": str(path), "walks": each, "seed": repeat}
                     result = bench.run("embed", args.threads, **task)
                     runs.append({"graph": name, "method": method, "walks": each, "repeat": repeat} | result)
