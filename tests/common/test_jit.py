@@ -144,16 +144,44 @@ def _damage(kind, data):
     return {"empty": b"", "truncated": data[: len(data) // 2], "foreign": b"PK\x03\x04 not ours"}[kind]
 
 
-@pytest.mark.parametrize("kind", ["empty", "truncated", "flipped", "foreign"])
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_a_damaged_cache_is_rebuilt(cache, kind, suffix):
-    files = list(cache.glob(f"compiled/**/*{suffix}"))
-    assert files
-    for file in files:
-        file.write_bytes(_damage(kind, file.read_bytes()))
-    result = _run(cache)
-    assert (result.stdout, result.stderr) == ("1 0\n", "")
-    assert _run(cache).stdout == "1 1\n"
+KINDS = ["empty", "truncated", "flipped", "foreign"]
+#: A function for each kind of damage to its index and to its code.
+MANY = """
+import sys
+from kernelne._common.jit import cached
+
+sys.path.insert(0, {folder!r})
+import many
+print(*(many.__dict__[name](1) for name in {names}))
+print(*(sum(many.__dict__[name].stats.cache_hits.values()) for name in {names}))
+"""
+
+
+def test_damaged_caches_are_rebuilt(tmp_path):
+    """All at once, as starting a process takes longest; each function has files of its own."""
+    names = {f"{kind}_{suffix}": (kind, suffix) for kind in KINDS for suffix in ("nbi", "nbc")}
+    functions = [f"@cached()\ndef {name}(x):\n    return x + {i}\n" for i, name in enumerate(names)]
+    (tmp_path / "many.py").write_text("from kernelne._common.jit import cached\n\n" + "\n".join(functions))
+    code = MANY.format(folder=str(tmp_path), names=list(names))
+    env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    env["KERNELNE_CACHE"] = str(tmp_path / "cache")
+
+    def run():
+        made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+        assert made.stderr == ""
+        values, hits = made.stdout.splitlines()
+        assert values == " ".join(str(1 + i) for i in range(len(names)))
+        return hits.split()
+
+    assert set(run()) == {"0"}
+    assert set(run()) == {"1"}
+    for name, (kind, suffix) in names.items():
+        files = list((tmp_path / "cache").glob(f"compiled/**/*.{name}-*.{suffix}"))
+        assert files
+        for file in files:
+            file.write_bytes(_damage(kind, file.read_bytes()))
+    assert set(run()) == {"0"}
+    assert set(run()) == {"1"}
 
 
 def test_a_file_of_another_function_is_not_run(cache):
